@@ -1,0 +1,150 @@
+"""What a primitive's meaning may ask of the simulator.
+
+A unit (warp or warpgroup) is one coroutine. Values are numpy arrays: a scalar is 0-d (uniform) or
+has shape (threads,); a register array, fragment or vector has shape (threads, registers), in the
+register order of :mod:`cake.ir.fragments`. Element types are those of
+:func:`cake.ir.dtypes.numpy_dtype`; tf32 is float32 already rounded.
+
+A meaning is a function ``(unit, call) -> value``, or a generator that yields :class:`Wait` where
+it may block and returns the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, Protocol
+
+from cake.ir.nodes import Expr
+from cake.ir.program import Program, ResourceDecl
+from cake.ops.base import Completion
+
+Proxy = Literal["generic", "async"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The unit blocks until ``ready()``; ``what`` says what it waits for, for deadlock reports."""
+
+    ready: Callable[[], bool]
+    what: str
+
+
+class MBarrier(Protocol):
+    """One mbarrier: exact phase, pending arrivals and transaction count (PTX ISA, mbarrier)."""
+
+    def arrive(self, count: int = 1, *, tx: int = 0) -> None:
+        """``count`` arrivals; ``tx`` bytes are expected first (arrive.expect_tx)."""
+        ...
+
+    def complete_tx(self, tx: int) -> None: ...
+
+    def passed(self, parity: int) -> bool:
+        """test_wait.parity: has the phase of this parity completed?"""
+        ...
+
+
+class Unit(Protocol):
+    """A running warp or warpgroup."""
+
+    threads: int
+    index: int
+    """Unit index within its role."""
+    role: str
+    program: Program
+    block_rank: int
+    """Rank of the CTA in its cluster."""
+    cluster_size: int
+
+    @property
+    def mask(self) -> Any:
+        """Active threads: bool array (threads,)."""
+        ...
+
+    def eval(self, e: Expr) -> Any: ...
+
+    def resource(self, name: str) -> ResourceDecl: ...
+
+    def fail(self, code: str, message: str, **facts: Any) -> NoReturn:
+        """A simulation finding (CK5xx) at the current statement."""
+        ...
+
+    # Shared memory. ``index`` has one int array (any common shape) for each axis of the view's
+    # logical shape (after transposition); None means the whole tile in logical order.
+    def smem_read(
+        self, view: Expr, index: Sequence[Any] | None = None, *, mask: Any = None,
+        proxy: Proxy = "generic", peer: int | None = None,
+    ) -> Any: ...
+
+    def smem_write(
+        self, view: Expr, values: Any, index: Sequence[Any] | None = None, *, mask: Any = None,
+        proxy: Proxy = "generic", peer: int | None = None,
+    ) -> None: ...
+
+    # Global memory. ``offset`` has one int array for each axis, added to the place's coordinate.
+    # ``fill`` given: out-of-range elements read as fill / are not written; None: they are findings.
+    def global_read(
+        self, place: Expr, offset: Sequence[Any], *, mask: Any = None, fill: Any = None,
+        proxy: Proxy = "generic",
+    ) -> Any: ...
+
+    def global_write(
+        self, place: Expr, values: Any, offset: Sequence[Any], *, mask: Any = None,
+        clip: bool = False, proxy: Proxy = "generic",
+    ) -> None: ...
+
+    def global_update(
+        self, place: Expr, values: Any, offset: Sequence[Any], op: Callable[[Any, Any], Any], *,
+        mask: Any = None, clip: bool = False,
+    ) -> Any:
+        """Atomic read-modify-write, one element after another; returns the old values."""
+        ...
+
+    def smem_update(
+        self, view: Expr, values: Any, index: Sequence[Any], op: Callable[[Any, Any], Any], *,
+        mask: Any = None,
+    ) -> Any: ...
+
+    def issue(
+        self, completion: Completion, fetch: Callable[[], Any], land: Callable[[Any], None], *,
+        barrier: MBarrier | None = None, tx: int = 0,
+        peers: Sequence[MBarrier] = (), writes_register: Expr | None = None,
+    ) -> None:
+        """Start an asynchronous operation.
+
+        ``fetch`` reads the sources and ``land`` writes the destination; the machine runs them as
+        early or as late as the model allows, then completes ``tx`` bytes on ``barrier`` (and on
+        each of ``peers``) or retires the operation from its group. ``writes_register`` names an
+        accumulator that must not be touched until the operation retires.
+        """
+        ...
+
+    def commit(self, completion: Completion) -> None:
+        """Close the group of operations issued since the last commit (wgmma, bulk, cp.async)."""
+        ...
+
+    def drained(self, completion: Completion, pending: int, *, reads_only: bool = False) -> bool:
+        """At most ``pending`` groups of this unit are unfinished; the machine finishes the rest."""
+        ...
+
+    def full_barrier(self, pipeline: str, stage: int, rank: int | None = None) -> MBarrier: ...
+
+    def empty_barrier(self, pipeline: str, stage: int, rank: int | None = None) -> MBarrier: ...
+
+    def mbarrier(self, name: str, slot: int, rank: int | None = None) -> MBarrier: ...
+
+    def cursor(self, pipeline: str) -> tuple[int, int]:
+        """This unit's (stage, parity bit) for the next acquire or wait on its side of a ring."""
+        ...
+
+    def advance(self, pipeline: str) -> None: ...
+
+    def fence_proxy(self) -> None:
+        """Order this unit's generic accesses before later accesses by the async proxy."""
+        ...
+
+    def barrier_sync(self, key: str, threads: int) -> Any:
+        """Generator: arrive at a named/CTA/cluster barrier and wait for its generation."""
+        ...
+
+    def barrier_arrive(self, key: str, threads: int) -> None: ...
