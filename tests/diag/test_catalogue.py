@@ -1,9 +1,18 @@
 import pytest
 
-from cake.diag import Catalogue, Code, Severity, UnknownCodeError, all_codes, explain, lookup
+from cake.diag import (
+    Catalogue,
+    Code,
+    Severity,
+    UnknownCodeError,
+    all_codes,
+    define,
+    explain,
+    lookup,
+)
 
 
-def define(catalogue: Catalogue, **changes: str) -> Code:
+def define_in(catalogue: Catalogue, **changes: str) -> Code:
     fields = {
         "code": "CK001",
         "name": "syntax-error",
@@ -16,7 +25,7 @@ def define(catalogue: Catalogue, **changes: str) -> Code:
 
 def test_define_returns_the_entry_that_lookup_finds_by_code_and_by_name_in_any_case() -> None:
     catalogue = Catalogue()
-    entry = define(catalogue)
+    entry = define_in(catalogue)
     spellings = ("CK001", "ck001", "syntax-error", "Syntax-Error")
     assert [catalogue.lookup(text) for text in spellings] == [entry] * 4
 
@@ -28,16 +37,16 @@ def test_all_codes_are_in_ascending_order() -> None:
 @pytest.mark.parametrize("changes", [{"name": "other-name"}, {"code": "CK002"}, {}])
 def test_a_code_or_name_defined_twice_is_refused(changes: dict[str, str]) -> None:
     catalogue = Catalogue()
-    define(catalogue)
+    define_in(catalogue)
     with pytest.raises(ValueError, match=r"clashes with CK001 \(syntax-error\)"):
-        define(catalogue, **changes)
+        define_in(catalogue, **changes)
 
 
 def test_a_refused_definition_leaves_nothing_behind() -> None:
     catalogue = Catalogue()
-    define(catalogue)
+    define_in(catalogue)
     with pytest.raises(ValueError, match="clashes"):
-        define(catalogue, code="CK002")
+        define_in(catalogue, code="CK002")
     with pytest.raises(UnknownCodeError):
         catalogue.lookup("CK002")
 
@@ -57,7 +66,7 @@ def test_a_refused_definition_leaves_nothing_behind() -> None:
 )
 def test_a_malformed_entry_is_refused(field: str, value: str) -> None:
     with pytest.raises(ValueError, match=r"CK|ck"):
-        define(Catalogue(), **{field: value})
+        define_in(Catalogue(), **{field: value})
 
 
 def test_lookup_of_an_undefined_code_raises() -> None:
@@ -84,9 +93,7 @@ def test_explain_finds_a_page_by_name() -> None:
 
 
 def test_explain_does_not_repeat_a_summary_that_opens_the_page() -> None:
-    from cake.diag import define as define_globally
-
-    define_globally(
+    define(
         code="CK001",
         name="syntax-error",
         severity=Severity.ERROR,
