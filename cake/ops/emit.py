@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 from cake.ir.nodes import Expr
 from cake.ir.program import Program, ResourceDecl
@@ -26,6 +26,8 @@ class Emitter(Protocol):
 
     target: str
     program: Program
+    role: str
+    """Name of the role being written."""
     unit_threads: int
 
     def resource(self, name: str) -> ResourceDecl: ...
@@ -113,6 +115,16 @@ class Emitter(Protocol):
 
     def named_barrier_id(self, name: str) -> int: ...
 
-    def current_fill(self) -> tuple[str, str] | None:
-        """(pipeline, slot expression) of the innermost fill bracket or acquired slot in force."""
+    def ring_cursor(self, pipeline: str, side: Literal["fill", "use"]) -> tuple[str, str]:
+        """This role's place in a ring: variables ``int`` stage and ``unsigned`` phase.
+
+        Declared, both 0, at the start of the role's body. Ring emission moves them (see
+        :mod:`cake.ops.rings`): a producer waits for parity ``phase ^ 1`` of empty, a consumer for
+        parity ``phase`` of full.
+        """
+        ...
+
+    def require_alignment(self, tensor: str, bytes: int) -> None:
+        """Launch only if the tensor's address and the strides of its outer axes are multiples of
+        ``bytes`` and its last axis is contiguous."""
         ...

@@ -37,6 +37,10 @@ class MBarrier(Protocol):
         """``count`` arrivals; ``tx`` bytes are expected first (arrive.expect_tx)."""
         ...
 
+    def expect_tx(self, tx: int) -> None:
+        """``tx`` more bytes are expected in this phase; no arrival."""
+        ...
+
     def complete_tx(self, tx: int) -> None: ...
 
     def passed(self, parity: int) -> bool:
@@ -69,6 +73,9 @@ class Unit(Protocol):
         """A simulation finding (CK5xx) at the current statement."""
         ...
 
+    # Where a view's offset or a place's coordinate varies (shape (threads,)), it goes with axis 0
+    # of the index arrays: those then have shape (threads, ...) or are 0-d. ``mask`` likewise.
+    #
     # Shared memory. ``index`` has one int array (any common shape) for each axis of the view's
     # logical shape (after transposition); None means the whole tile in logical order.
     def smem_read(
@@ -127,24 +134,41 @@ class Unit(Protocol):
         """At most ``pending`` groups of this unit are unfinished; the machine finishes the rest."""
         ...
 
+    def arrive_when_done(self, completion: Completion, barrier: MBarrier, count: int) -> None:
+        """``count`` arrivals once everything of ``completion`` that this unit has issued so far,
+        committed or not, is done (cp.async.mbarrier.arrive, tcgen05.commit)."""
+        ...
+
     def full_barrier(self, pipeline: str, stage: int, rank: int | None = None) -> MBarrier: ...
 
     def empty_barrier(self, pipeline: str, stage: int, rank: int | None = None) -> MBarrier: ...
 
     def mbarrier(self, name: str, slot: int, rank: int | None = None) -> MBarrier: ...
 
-    def cursor(self, pipeline: str) -> tuple[int, int]:
-        """This unit's (stage, parity bit) for the next acquire or wait on its side of a ring."""
+    def cursor(self, pipeline: str, side: Literal["fill", "use"]) -> tuple[int, int]:
+        """This unit's (stage, phase bit) on a side of a ring; both start at 0.
+
+        A producer waits for parity ``phase ^ 1`` of empty, a consumer for parity ``phase`` of full.
+        """
         ...
 
-    def advance(self, pipeline: str) -> None: ...
+    def advance(self, pipeline: str, side: Literal["fill", "use"]) -> None:
+        """Next stage; the phase bit flips when the stage wraps."""
+        ...
 
     def fence_proxy(self) -> None:
         """Order this unit's generic accesses before later accesses by the async proxy."""
         ...
 
+    # Hardware barriers by key: the name of a declared named barrier, "cta", "cluster" (all CTAs of
+    # the cluster), "role:NAME" or "unit:NAME:INDEX". ``threads`` take part in a generation.
+
     def barrier_sync(self, key: str, threads: int) -> Any:
-        """Generator: arrive at a named/CTA/cluster barrier and wait for its generation."""
+        """Generator: arrive at a barrier and wait for its generation."""
         ...
 
     def barrier_arrive(self, key: str, threads: int) -> None: ...
+
+    def barrier_wait(self, key: str, threads: int) -> Any:
+        """Generator: wait for the generation in which this unit arrived last."""
+        ...
