@@ -19,7 +19,7 @@ from cake.codegen.abi import (
     WorkspaceArg,
 )
 from cake.diag import Span
-from tests.codegen_build.samples import GEMM
+from tests.codegen_build.samples import GEMM, GEMM_MAP
 
 
 def test_json_round_trip_is_exact_and_canonical() -> None:
@@ -54,7 +54,7 @@ def test_unknown_argument_kind_is_refused() -> None:
 
 
 def _map(**changes: Any) -> TensorMapArg:
-    return replace(GEMM.args[0], **changes)  # type: ignore[type-var]
+    return replace(GEMM_MAP, **changes)
 
 
 def _a(**changes: Any) -> tuple[TensorSpec, ...]:
