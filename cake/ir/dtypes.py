@@ -49,8 +49,7 @@ I64 = DType("i64", 64, "int")
 BOOL = DType("bool", 8, "bool")
 
 DTYPES: dict[str, DType] = {
-    d.name: d
-    for d in (BF16, F16, TF32, F32, F64, E4M3, E5M2, I8, U8, U16, I32, U32, I64, BOOL)
+    d.name: d for d in (BF16, F16, TF32, F32, F64, E4M3, E5M2, I8, U8, U16, I32, U32, I64, BOOL)
 }
 
 
