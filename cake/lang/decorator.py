@@ -63,7 +63,7 @@ class Inline:
 
 
 def schedule(*, target: str) -> Callable[[Callable[..., Any]], Schedule]:
-    """Mark a function as a Cake IR schedule for ``target``; its source is parsed, never executed."""
+    """Mark a function as a schedule for ``target``; its source is parsed, never executed."""
     return lambda function: Schedule(function, target)
 
 

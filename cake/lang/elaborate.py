@@ -221,10 +221,10 @@ def _decorator(node: ast.expr) -> str:
 def _target_name(state: State, f: ast.FunctionDef) -> str:
     node = f.decorator_list[0]
     if isinstance(node, ast.Call) and not node.args:
-        for k in node.keywords:
-            if k.arg == "target" and isinstance(k.value, ast.Constant):
-                if len(node.keywords) == 1 and isinstance(k.value.value, str):
-                    return k.value.value
+        keywords = {k.arg: k.value for k in node.keywords}
+        value = keywords.get("target")
+        if len(keywords) == 1 and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return value.value
     state.reject(codes.BAD_HEADER, 'the decorator is @cake.schedule(target="sm_90a")', node)
 
 

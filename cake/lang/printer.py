@@ -245,7 +245,8 @@ class _Printer:
         if e.op in _BINARY:
             symbol, level = _BINARY[e.op]
             left, right = e.args
-            assert left is not None and right is not None
+            assert left is not None
+            assert right is not None
             # Comparisons chain in Python, so both sides of one are parenthesised if compared.
             low = level + 1 if level == 4 else level
             text = f"{self.expr(left, low)} {symbol} {self.expr(right, level + 1)}"
@@ -269,7 +270,8 @@ class _Printer:
         text = e.base if e.stage is None else f"{e.base}[{self.expr(e.stage)}]"
         if isinstance(e.type, TmemView):
             return text
-        assert isinstance(e.type, SmemView) and isinstance(decl, Smem)
+        assert isinstance(e.type, SmemView)
+        assert isinstance(decl, Smem)
         shape = e.type.shape
         dropped = len(decl.shape) - len(shape)
         parts = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from cake.diag import Related, Span
 from cake.ir.dtypes import DTYPES, I32, I64, DType
@@ -66,7 +67,7 @@ def _poison(state: State, node: ast.stmt) -> None:
 
 
 def _statement(state: State, node: ast.stmt) -> None:
-    handlers = {
+    handlers: dict[type[ast.stmt], Callable[[State, Any], None]] = {
         ast.Assign: _assign,
         ast.AugAssign: _augmented,
         ast.Expr: _expression_statement,
@@ -148,7 +149,7 @@ def _parallel(state: State, names: list[str], value: ast.Tuple, node: ast.Assign
         if read & set(names[:i]):
             state.reject(
                 codes.NOT_IN_LANGUAGE,
-                f"{names[i]} would read {', '.join(sorted(read & set(names[:i])))} after its change",
+                f"{names[i]} would read a name of the same assignment after its change",
                 node,
                 helps=("write the assignments one by one, with a temporary",),
             )
@@ -210,7 +211,9 @@ def _check_free(state: State, name: str, at: Span) -> None:
         if name in DTYPES:
             state.reject(codes.REDEFINED, f"{name} is an element type", at)
         return
-    related = (Related(meaning.loc, "defined here"),) if isinstance(meaning, Node) else ()
+    related = (
+        (Related(span=meaning.loc, message="defined here"),) if isinstance(meaning, Node) else ()
+    )
     state.reject(codes.REDEFINED, f"{name} already names something else", at, related=related)
 
 
