@@ -13,6 +13,7 @@ from cake.ir.types import (
     RowVector,
     Scalar,
     SmemView,
+    TensorPlace,
     Type,
 )
 from cake.ops.base import TypingContext
@@ -21,6 +22,18 @@ from cake.ops.base import TypingContext
 def describe(e: Expr) -> str:
     """An operand for a message: its type, or the value of a compile-time number."""
     return f"compile-time {e.value!r}" if isinstance(e, Static) else str(e.type)
+
+
+def in_registers(t: TypingContext, e: Expr, what: str) -> None:
+    """A value in registers, or a compile-time number or truth value."""
+    number = isinstance(e, Static) and isinstance(e.value, bool | int | float)
+    if not number and _shape_rank(e.type) < 0:
+        memory = isinstance(e.type, SmemView | TensorPlace)
+        t.fail(
+            f"{what} must be a value in registers, got {describe(e)}",
+            e,
+            helps=("read memory with load(...) first",) if memory else (),
+        )
 
 
 def integer(t: TypingContext, e: Expr | None, what: str) -> Expr:

@@ -1,0 +1,36 @@
+"""Findings that the meaning of a primitive may raise in the simulator (CK59x)."""
+
+from __future__ import annotations
+
+from cake.diag import Severity, define
+
+
+def _code(code: str, name: str, summary: str, page: str) -> str:
+    define(
+        code=code,
+        name=name,
+        severity=Severity.ERROR,
+        stage="simulate",
+        summary=summary,
+        page=page,
+    )
+    return code
+
+
+UNDEFINED_ARITHMETIC = _code(
+    "CK590",
+    "undefined-arithmetic",
+    "an integer operation without a defined result",
+    "Integer division and remainder by zero have no result, and neither has a shift by a count\n"
+    "outside [0, bits). The GPU does not trap: it delivers some number. Guard the operation with\n"
+    "`select`, or shift by a count that the program keeps in range.",
+)
+MISALIGNED_VIEW = _code(
+    "CK591",
+    "misaligned-view",
+    "a view whose offset does not meet the instruction's alignment",
+    "Matrix instructions read whole swizzle atoms, and vector loads whole vectors: the offsets of\n"
+    "the view must be multiples of the number in the message. Compile-time offsets are checked\n"
+    "when the schedule is read, run-time offsets by the simulator. On the GPU such an offset\n"
+    "reads other elements than the view names, or traps.",
+)
