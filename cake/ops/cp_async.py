@@ -1,0 +1,279 @@
+"""``cp_async(view, place)`` and its groups: copies by the unit's threads (sm_80 and later).
+
+cp.async writes shared memory through the generic proxy: data that wgmma or TMA reads needs a wait,
+then ``fence_async``, then a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from cake.ir.nodes import Call
+from cake.ir.types import SmemView, Type, Void
+from cake.ops import check
+from cake.ops.base import (
+    Access,
+    Cost,
+    Effects,
+    Param,
+    Primitive,
+    SyncEffect,
+    TypingContext,
+    at,
+    register,
+    static,
+)
+from cake.ops.emit import Emitter
+from cake.ops.machine import Unit, Wait
+from cake.ops.tiles import (
+    check_multiple,
+    freeze,
+    inside,
+    open_sides,
+    place_of,
+    tile_of,
+    tile_offsets,
+    typed_multiple,
+    typed_tile,
+)
+
+_SOURCE = "PTX ISA 9.0, Data Movement and Conversion Instructions: cp.async"
+
+
+def _typing(t: TypingContext, call: Call) -> Type:
+    view, tile, place = typed_tile(t, *at(call, "view", "place"))
+    size = static(call, "bytes")
+    check.one_of(t, at(call, "bytes")[0], "bytes", t.target.cp_async_sizes)
+    check.one_of(t, at(call, "zfill")[0], "zfill", (True, False))
+    row = tile.shape[-1] * tile.dtype.bits // 8
+    if row % size:
+        t.fail(
+            f"a row of the tile has {row} bytes, not a multiple of the {size} bytes of one copy",
+            view,
+            helps=("choose bytes=8 or bytes=4", "or make the rows of the tile longer"),
+            facts={"row_bytes": row, "bytes": size},
+        )
+    per = size // tile.dtype.bytes
+    typed_multiple(t, place.index[-1], per, "the last coordinate of the place")
+    typed_multiple(t, view.offsets[-1], per, "the last offset of the tile")
+    return Void()
+
+
+def _effects(call: Call) -> Effects:
+    return (
+        Access("write", 0, "smem", "generic", "cp_async"),
+        Access("read", 1, "global", "generic", "cp_async"),
+    )
+
+
+def _meaning(unit: Unit, call: Call) -> None:
+    (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
+    per = static(call, "bytes") // tile.dtype.bytes
+    check_multiple(unit, call, place.index[-1], per, "the last coordinate of the place")
+    check_multiple(unit, call, view.offsets[-1], per, "the last offset of the tile")
+    to, source = freeze(unit, view), freeze(unit, place)
+    offsets = tile_offsets(tile.shape, len(place.index))
+    fill = 0 if static(call, "zfill") else None
+
+    def fetch() -> Any:
+        return unit.global_read(source, offsets, fill=fill)
+
+    unit.issue("cp_async", fetch, lambda values: unit.smem_write(to, values))
+
+
+def _cost(call: Call, threads: int) -> Cost:
+    _, tile = tile_of(call.args[0])
+    size = prod(tile.shape) * tile.dtype.bytes
+    copies = -(-size // (static(call, "bytes") * threads))
+    return Cost(issue=copies * 6 * (threads // 32), smem=size, gmem_read=size)
+
+
+def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
+    tile, place = tile_of(call.args[0])[1], place_of(call.args[1])
+    size: int = static(call, "bytes")
+    per = size // tile.dtype.bytes
+    per_row = tile.shape[-1] // per
+    chunks = prod(tile.shape) // per
+    cg.require_alignment(place.tensor, size)
+    with cg.unrolled(-(-chunks // cg.unit_threads)):
+        chunk = cg.fresh("chunk")
+        cg.line(f"const int {chunk} = i * {cg.unit_threads} + unit_thread;")
+        index = _chunk_index(chunk, tile, per, per_row)
+        if chunks % cg.unit_threads == 0:
+            _emit_copy(cg, call, index, size)
+        else:
+            with cg.block(f"if ({chunk} < {chunks})"):
+                _emit_copy(cg, call, index, size)
+
+
+def _chunk_index(chunk: str, tile: SmemView, per: int, per_row: int) -> list[str]:
+    """Coordinates in the tile of the first element of a chunk; rows are counted row-major."""
+    index = [f"{chunk} % {per_row} * {per}" if per_row > 1 else "0"]
+    inner = per_row
+    for axis in reversed(range(len(tile.shape) - 1)):
+        position = f"{chunk} / {inner}" if inner > 1 else chunk
+        index.append(f"{position} % {tile.shape[axis]}" if axis else position)
+        inner *= tile.shape[axis]
+    return index[::-1]
+
+
+def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
+    """One chunk. Out-of-range rows and columns are filled with zeros unless they cannot occur."""
+    (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
+    offset = ["0"] * (len(place.index) - len(index)) + index
+    to, source = cg.smem_address(view, index), cg.global_pointer(place, offset)
+    open_axes = open_sides(cg.program, place, tile.shape) if static(call, "zfill") else ()
+    if not open_axes:
+        cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
+        return
+    last = len(offset) - 1
+    rows = [inside(cg, place, axis, offset[axis]) for axis in open_axes if axis != last]
+    valid = str(size)
+    if last in open_axes:
+        position = f"{cg.coordinate(place)[last]} + {offset[last]}"
+        limit = cg.extent(place.tensor, last)
+        valid = f"{_valid_bytes(cg, size)}({position}, {limit}, {tile.dtype.bytes})"
+    if rows:
+        valid = f"{' && '.join(rows)} ? {valid} : 0"
+    cg.line(f"{_helper(cg, size, zfill=True)}({to}, {source}, {valid});")
+
+
+def _helper(cg: Emitter, size: int, *, zfill: bool) -> str:
+    # .cg keeps the data out of L1 but exists for 16 bytes only.
+    op = "cg" if size == 16 else "ca"
+    name = f"cp_async_zfill_{size}" if zfill else f"cp_async_{size}"
+    parameter, operand, value = (", int valid", ", %2", ', "r"(valid)') if zfill else ("", "", "")
+    code = f"""\
+__device__ __forceinline__ void {name}(unsigned to, const void* from{parameter}) {{
+  asm volatile("cp.async.{op}.shared.global [%0], [%1], {size}{operand};"
+               ::"r"(to), "l"(from){value} : "memory");
+}}"""
+    return cg.helper(name, code)
+
+
+def _valid_bytes(cg: Emitter, size: int) -> str:
+    code = f"""\
+// How many bytes of a chunk at element `at` lie inside an axis of `extent` elements.
+__device__ __forceinline__ int valid_bytes_{size}(long long at, long long extent, int element) {{
+  const long long left = at < 0 ? 0 : (extent - at) * element;
+  return left < 0 ? 0 : left < {size} ? (int)left : {size};
+}}"""
+    return cg.helper(f"valid_bytes_{size}", code)
+
+
+def wait_all(cg: Emitter) -> str:
+    """Wait for every cp.async of this thread, as one C++ statement."""
+    code = """\
+__device__ __forceinline__ void cp_async_wait_all() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}"""
+    return f"{cg.helper('cp_async_wait_all', code)}();"
+
+
+register(
+    Primitive(
+        name="cp_async",
+        params=(
+            Param("view", "place"),
+            Param("place", "place"),
+            Param("zfill", "static", True, keyword_only=True),
+            Param("bytes", "static", 16, keyword_only=True),
+        ),
+        doc="Start copying the tile at `place` into `view`, `bytes` (4, 8 or 16) at a time, shared"
+        " among the threads of the unit. With zfill, elements outside the tensor become zero;"
+        " without it there must be none. The tensor's address and outer strides are multiples of"
+        " `bytes` (guarded at launch), the last coordinate is a multiple of a chunk. Complete after"
+        " cp_async_wait, or at the commit of the ring whose slot is filled.",
+        source=_SOURCE,
+        typing=_typing,
+        effects=_effects,
+        meaning=_meaning,
+        cost=_cost,
+        emit={"": _emit},
+        requires="cp_async",
+        convergent=True,
+    )
+)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _typing_commit(t: TypingContext, call: Call) -> Type:
+    return Void()
+
+
+def _typing_wait(t: TypingContext, call: Call) -> Type:
+    check.static_int(t, call.args[0], "the number of pending groups", 0, 63)
+    return Void()
+
+
+def _commit_effects(call: Call) -> Effects:
+    return (SyncEffect("commit", "cp_async"),)
+
+
+def _wait_effects(call: Call) -> Effects:
+    return (SyncEffect("drain", "cp_async"),)
+
+
+def _commit_meaning(unit: Unit, call: Call) -> None:
+    unit.commit("cp_async")
+
+
+def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
+    pending: int = static(call, "pending")
+    yield Wait(lambda: unit.drained("cp_async", pending), f"cp.async groups, {pending} pending")
+
+
+def _group_cost(call: Call, threads: int) -> Cost:
+    return Cost(issue=threads // 32)
+
+
+def _emit_commit(cg: Emitter, call: Call, dest: str | None) -> None:
+    code = """\
+__device__ __forceinline__ void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}"""
+    cg.line(f"{cg.helper('cp_async_commit', code)}();")
+
+
+def _emit_wait(cg: Emitter, call: Call, dest: str | None) -> None:
+    code = """\
+template <int pending>
+__device__ __forceinline__ void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}"""
+    cg.line(f"{cg.helper('cp_async_wait', code)}<{static(call, 'pending')}>();")
+
+
+register(
+    Primitive(
+        name="cp_async_commit",
+        params=(),
+        doc="Close the group of the cp_async issued since the last commit (an empty one counts).",
+        source=_SOURCE + ".commit_group",
+        typing=_typing_commit,
+        effects=_commit_effects,
+        meaning=_commit_meaning,
+        cost=_group_cost,
+        emit={"": _emit_commit},
+        requires="cp_async",
+    )
+)
+register(
+    Primitive(
+        name="cp_async_wait",
+        params=(Param("pending", "static"),),
+        doc="Wait until at most `pending` of this thread's newest cp_async groups are unfinished."
+        " Other threads' copies are visible after a barrier of the unit.",
+        source=_SOURCE + ".wait_group",
+        typing=_typing_wait,
+        effects=_wait_effects,
+        meaning=_wait_meaning,
+        cost=_group_cost,
+        emit={"": _emit_wait},
+        requires="cp_async",
+    )
+)
