@@ -1,0 +1,1 @@
+"""Nearest centroid of every point."""

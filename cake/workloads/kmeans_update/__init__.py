@@ -1,0 +1,1 @@
+"""New centroids from assigned points."""

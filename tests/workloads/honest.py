@@ -1,0 +1,99 @@
+"""Honest f32 implementations of the workloads, each with its own order of operations."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cake.workloads import Problem
+
+Array = NDArray[Any]
+F32 = np.float32
+
+
+def truncated(value: Array) -> Array:
+    """Float64 cut to 24 bits towards zero, as a tensor core cuts its partial sums."""
+    with np.errstate(over="ignore"):
+        near = value.astype(F32)
+    beyond = np.isfinite(near) & (np.abs(near.astype(np.float64)) > np.abs(value))
+    return np.where(beyond, np.nextafter(near, F32(0)), near)
+
+
+def gemm_tensor_core(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Blocks of 16 along K, every partial sum truncated."""
+    a, b = inputs["a"].astype(np.float64), inputs["b"].astype(np.float64)
+    if problem.parameters["b_layout"] == "nk":
+        b = np.swapaxes(b, -1, -2)
+    total = np.zeros(problem.shape_of("d"), dtype=F32)
+    with np.errstate(invalid="ignore"):
+        for k in range(0, problem.dims["K"], 16):
+            total = truncated(total + a[..., k : k + 16] @ b[..., k : k + 16, :])
+    return {"d": narrowed(total, problem, "d")}
+
+
+def gemm_sequential(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """One multiply-add after another, from the last k to the first."""
+    a, b = inputs["a"].astype(F32), inputs["b"].astype(F32)
+    if problem.parameters["b_layout"] == "nk":
+        b = np.swapaxes(b, -1, -2)
+    total = np.zeros(problem.shape_of("d"), dtype=F32)
+    with np.errstate(invalid="ignore"):
+        for k in reversed(range(problem.dims["K"])):
+            total += a[..., k, None] * b[..., None, k, :]
+    return {"d": narrowed(total, problem, "d")}
+
+
+def kmeans_assign(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    x, c = inputs["x"].astype(F32), inputs["c"].astype(F32)
+    with np.errstate(invalid="ignore"):
+        scores = np.square(c).sum(axis=-1)[:, None, :] - 2 * (x @ np.swapaxes(c, 1, 2))
+    scores = np.where(np.isnan(scores), np.inf, scores)
+    return {"ids": scores.argmin(axis=-1).astype(np.int32)}
+
+
+def kmeans_update(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """f32 additions point by point, last point first."""
+    x, ids = inputs["x"].astype(F32)[:, ::-1], inputs["ids"][:, ::-1]
+    sums = np.zeros(problem.shape_of("sums"), dtype=F32)
+    counts = np.zeros(problem.shape_of("counts"), dtype=np.int32)
+    for b in range(problem.dims["B"]):
+        np.add.at(sums[b], ids[b], x[b])
+        np.add.at(counts[b], ids[b], 1)
+    means = sums / np.maximum(counts, 1)[..., None].astype(F32)
+    c_new = np.where(counts[..., None] == 0, inputs["c_old"].astype(F32), means)
+    return {"c_new": narrowed(c_new, problem, "c_new"), "sums": sums, "counts": counts}
+
+
+def rmsnorm(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    x, w = inputs["x"].astype(F32), inputs["w"].astype(F32)
+    with np.errstate(invalid="ignore"):
+        mean = np.square(x).sum(axis=-1, keepdims=True) / F32(problem.dims["D"])
+        y = x * (F32(1) / np.sqrt(mean + F32(problem.number("eps")))) * w
+    return {"y": narrowed(y, problem, "y")}
+
+
+def softmax(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Powers of two of the scaled logits, as kernels compute them."""
+    log2e = F32(np.log2(np.e))
+    x = inputs["x"].astype(F32)
+    with np.errstate(invalid="ignore"):
+        top = x.max(axis=-1, keepdims=True) * log2e
+        powers = np.exp2(x * log2e - top)
+        y = powers * (F32(1) / powers.sum(axis=-1, keepdims=True))
+    return {"y": narrowed(y, problem, "y")}
+
+
+def narrowed(value: Array, problem: Problem, name: str) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return value.astype(problem.dtype_of(name))
+
+
+IMPLEMENTATIONS = {
+    "gemm/tensor-core": gemm_tensor_core,
+    "gemm/sequential": gemm_sequential,
+    "kmeans_assign/f32": kmeans_assign,
+    "kmeans_update/reversed": kmeans_update,
+    "rmsnorm/f32": rmsnorm,
+    "softmax/exp2": softmax,
+}
