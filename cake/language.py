@@ -1,8 +1,8 @@
 """Names that stand in annotations of schedules, for editors and normal Python modules.
 
 ``from cake.language import *`` gives ``Tensor``, ``meta`` and the element types a meaning to
-Python, so that a module with ``@cake.schedule`` functions imports. Schedules are parsed from their source;
-nothing here is used by the compiler.
+Python, so that a module with ``@cake.schedule`` functions imports. Schedules are parsed from
+their source; nothing here is used by the compiler.
 """
 
 from __future__ import annotations
