@@ -3,8 +3,14 @@
 How values look in the emitted C++: scalars are ``float``, ``int``, ``unsigned``, ``long long``,
 ``bool``; 16-bit floats are their bits in ``unsigned short``. Register arrays, fragments and vectors
 are C arrays indexed by register: ``float a[N]``; 16-bit elements are packed two to an
-``unsigned`` (``unsigned a[N/2]``, low half first), 8-bit four to one. Shared-memory addresses are
-32-bit ``unsigned`` in the shared window.
+``unsigned`` (``unsigned a[N/2]``, low half first), 8-bit four to one; bools are ``bool a[N]``.
+Shared-memory addresses are 32-bit ``unsigned`` in the shared window.
+
+An emission takes the name of an existing variable for its result, or None. An array result is
+written there, else into a fresh array, whose name is returned; a scalar result is returned as an
+expression. A :class:`cake.ir.types.Tuple` result is returned as names of fresh arrays joined by
+``", "``, to be copied: the destinations may be operands. ``lanes`` returns the name of the array
+that it opens: a variable bound to it is an alias.
 
 Names free to use in emitted code: ``lane`` (0..31), ``warp_in_unit`` (0..3), ``unit_thread``
 (0..unit_threads-1), ``unit`` (unit index in its role), ``cta_rank`` (rank in the cluster).

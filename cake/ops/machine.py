@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from cake.ir.nodes import Expr
 from cake.ir.program import Program, ResourceDecl
+from cake.ir.types import Type
 from cake.ops.base import Completion
 
 Proxy = Literal["generic", "async"]
@@ -66,6 +67,10 @@ class Unit(Protocol):
         ...
 
     def eval(self, e: Expr) -> Any: ...
+
+    def uninitialised(self, t: Type) -> Any:
+        """A new register value of type ``t`` that nothing has written yet (poison)."""
+        ...
 
     def resource(self, name: str) -> ResourceDecl: ...
 

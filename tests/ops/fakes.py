@@ -178,6 +178,12 @@ class FakeUnit:
                 return stop.value
             assert wait.ready(), wait.what
 
+    def uninitialised(self, t: Type) -> Any:
+        dtype = element_dtype(t)
+        assert dtype is not None
+        poison = np.frombuffer(b"\xfe" * 8, np.uint8).view(numpy_dtype(dtype))[0]
+        return np.full((self.threads, registers(t)), poison)
+
     def resource(self, name: str) -> ResourceDecl:
         return self.resources[name]
 

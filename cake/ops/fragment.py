@@ -1,0 +1,65 @@
+"""``fragment``: a register tile in the layout of the matrix instructions."""
+
+from __future__ import annotations
+
+from cake.ir.dtypes import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, U32
+from cake.ir.nodes import Call
+from cake.ir.types import WARP, Fragment
+from cake.ops import fills
+from cake.ops.base import (
+    Param,
+    Primitive,
+    Typed,
+    TypingContext,
+    no_effects,
+    operand,
+    register,
+    static,
+)
+
+DTYPES = (F32, TF32, I32, U32, BF16, F16, E4M3, E5M2, I8, U8)
+
+
+def _typing(t: TypingContext, call: Call) -> Typed:
+    dtype = fills.typed_dtype(t, call, DTYPES)
+    layout = static(call, "operand")
+    if layout not in ("acc", "b"):
+        t.fail(f'operand must be "acc" or "b", got {layout!r}', operand(call, "operand"))
+    at, shape = operand(call, "shape"), static(call, "shape")
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        t.fail(f"shape must be (rows, columns), got {shape!r}", at)
+    warps = t.unit_threads // WARP
+    if layout == "b" and warps != 1:
+        t.fail(
+            'operand="b" is the B operand of mma, which a warp executes; a warpgroup has no such',
+            helps=("wgmma reads B from shared memory; mma needs role(warps=n)",),
+        )
+    unit = "warpgroup" if warps == 4 else "warp"
+    rows = fills.multiple(t, shape[0], 16 * warps, f"the rows of a {unit}'s fragment", at)
+    cols = fills.multiple(t, shape[1], 8, "the columns of a fragment", at)
+    return fills.typed_fill(t, call, Fragment(dtype, (rows, cols), layout, warps))
+
+
+register(
+    Primitive(
+        name="fragment",
+        params=(
+            Param("dtype", "static"),
+            Param("shape", "static"),
+            Param("fill", default=None),
+            Param("operand", "static", "acc", keyword_only=True),
+        ),
+        doc="""A register tile of ``shape`` (rows, columns) distributed over the unit's threads.
+
+The unit decides the rows: multiples of 16 for a warp (mma), of 64 for a warpgroup (wgmma). Columns
+are multiples of 8. ``operand="acc"`` (default) is the accumulator layout, which for 16-bit data is
+the A operand as well; ``operand="b"`` is the B operand (K, N) of mma, K a multiple of 16. Without
+``fill`` the registers hold nothing yet, and reading them is a finding of the simulator.""",
+        source="PTX ISA, Matrix Fragments for mma.m16n8k16; Register Fragments for wgmma.m64nNk16",
+        typing=_typing,
+        effects=no_effects,
+        meaning=fills.meaning,
+        cost=fills.cost,
+        emit={"": fills.emit},
+    )
+)
