@@ -16,6 +16,7 @@ from cake.ir.dtypes import DType, numpy_dtype
 from cake.ir.nodes import Call, Const
 from cake.ir.types import Type, element_dtype, is_array, registers
 from cake.ops.base import Emit, Meaning
+from cake.ops.c_types import per_word
 from cake.ops.elementwise import Elementwise
 from cake.ops.findings import UNDEFINED_ARITHMETIC
 from cake.ops.values import broadcast_value
@@ -31,8 +32,12 @@ _FUSED: dict[str, ElementEmission] = {}
 
 
 def is_fused(call: Call) -> bool:
-    """Whether consumers compute this call element by element (``element_expression``)."""
-    return call.op in _FUSED and is_array(call.type)
+    """Whether consumers compute this call element by element (``element_expression``).
+
+    Packed results (16- and 8-bit elements) are made by the word, so they are not.
+    """
+    dtype = element_dtype(call.type)
+    return call.op in _FUSED and is_array(call.type) and dtype is not None and per_word(dtype) == 1
 
 
 def element_expression(cg: Emitter, call: Call, i: str, like: Type) -> str:

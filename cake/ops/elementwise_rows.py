@@ -18,13 +18,13 @@ from cake.ir.dtypes import BOOL, F32, I32, I64, U32, DType
 from cake.ir.nodes import Const, Expr
 from cake.ops import elementwise_numpy as fn
 from cake.ops.base import Cost, Param, Primitive, TypingContext, no_effects, register
+from cake.ops.c_types import C_TYPE
 from cake.ops.elementwise import TABLE, Elementwise, cost_rule, typing_rule
 from cake.ops.elementwise_facets import emission, meaning
 
 _ALL = (F32, I32, U32, I64)
 _INT = (I32, U32, I64)
 _FMA, _ALU, _SFU = Cost(fma=1), Cost(alu=1), Cost(sfu=1)
-_CAST = {I32: "int", U32: "unsigned", I64: "long long"}
 
 
 def define(entry: Elementwise) -> None:
@@ -82,7 +82,7 @@ def _floor(name: str, symbol: str) -> Callable[[DType, list[str]], str]:
     def c(dtype: DType, x: list[str]) -> str:
         if dtype == U32:
             return f"({x[0]} {symbol} {x[1]})"
-        return f"{name}<{_CAST[dtype]}>({x[0]}, {x[1]})"
+        return f"{name}<{C_TYPE[dtype]}>({x[0]}, {x[1]})"
 
     return c
 

@@ -71,11 +71,16 @@ class Emitter(Protocol):
         ...
 
     def array(self, e: Expr) -> str:
-        """Name of the C array that holds an array operand; computes it into a fresh one if needed."""
+        """Name of the C array of an array operand, computed into a fresh one if needed."""
         ...
 
     def element(self, e: Expr, i: str, like: Type) -> str:
-        """C expression of register ``i`` of operand ``e`` broadcast to the shape of ``like``."""
+        """C expression of register ``i`` of operand ``e`` broadcast to the shape of ``like``.
+
+        An atom, a call or parenthesised. A packed element comes as its bits (``unsigned short`` or
+        ``unsigned char``). Calls that are fused (``elementwise_facets.is_fused``) are computed in
+        place by ``elementwise_facets.element_expression``.
+        """
         ...
 
     def smem_address(self, view: Expr, index: Sequence[str] = ()) -> str:

@@ -12,6 +12,7 @@ from cake.ir.nodes import Call, Const, Expr
 from cake.ir.types import Scalar, Type, element_dtype, registers
 from cake.ops import check
 from cake.ops.base import Cost, Typed, TypingContext, operand, static
+from cake.ops.c_types import per_word
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
 
@@ -80,16 +81,15 @@ def emit(cg: Emitter, call: Call, dest: str | None) -> str:
     dtype = element_dtype(call.type)
     if fill is not None and dtype is not None:
         word = _word(cg, fill, dtype)
-        packed = 1 if dtype.kind == "bool" else max(1, 32 // dtype.bits)
-        with cg.unrolled(registers(call.type) // packed):
+        with cg.unrolled(registers(call.type) // per_word(dtype)):
             cg.line(f"{name}[i] = {word};")
     return name
 
 
 def _word(cg: Emitter, fill: Expr, dtype: DType) -> str:
     """The fill as one array element: 16- and 8-bit elements are repeated over the word."""
-    repeat = {16: 0x10001, 8: 0x1010101}.get(dtype.bits)
-    if repeat is None or dtype.kind == "bool":
+    repeat = {1: None, 2: 0x10001, 4: 0x1010101}[per_word(dtype)]
+    if repeat is None:
         return cg.scalar(fill)
     if isinstance(fill, Const):
         bits = int.from_bytes(np.asarray(fill.value).astype(numpy_dtype(dtype)).tobytes(), "little")

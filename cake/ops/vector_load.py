@@ -7,6 +7,7 @@ from cake.ir.nodes import Call, Expr, View
 from cake.ir.types import Scalar, SmemView, registers
 from cake.ops import check
 from cake.ops.base import Access, Cost, CostRule, Effects, TypingContext
+from cake.ops.c_types import C_TYPE, CONSTRAINT, PTX_TYPE
 from cake.ops.emit import Emitter
 
 DTYPES = (F32, I32, U32)
@@ -41,7 +42,7 @@ def effects(call: Call) -> Effects:
 
 def load_helper(cg: Emitter, dtype: DType, width: int) -> str:
     """``void name(T& x0, ..., unsigned address)``: one load of ``width`` (1 or 2) elements."""
-    c, constraint, suffix = _FORMS[dtype]
+    c, constraint, suffix = C_TYPE[dtype], CONSTRAINT[dtype], PTX_TYPE[dtype]
     results = ", ".join(f"{c}& x{k}" for k in range(width))
     outputs = ", ".join(f'"={constraint}"(x{k})' for k in range(width))
     names = ", ".join(f"%{k}" for k in range(width))
@@ -54,9 +55,6 @@ def load_helper(cg: Emitter, dtype: DType, width: int) -> str:
                : {outputs} : "r"(address));
 }}""",
     )
-
-
-_FORMS = {F32: ("float", "f", "f32"), I32: ("int", "r", "s32"), U32: ("unsigned", "r", "u32")}
 
 
 def source(call: Call) -> tuple[Expr, DType]:
