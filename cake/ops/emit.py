@@ -12,6 +12,9 @@ expression. A :class:`cake.ir.types.Tuple` result is returned as names of fresh 
 ``", "``, to be copied: the destinations may be operands. ``lanes`` returns the name of the array
 that it opens: a variable bound to it is an alias.
 
+Ids of hardware barriers come from :func:`cake.ops.barrier_ids.barrier_ids`, counts and bytes of a
+ring from :func:`cake.ops.rings.ring_facts`.
+
 Names free to use in emitted code: ``lane`` (0..31), ``warp_in_unit`` (0..3), ``unit_thread``
 (0..unit_threads-1), ``unit`` (unit index in its role), ``cta_rank`` (rank in the cluster).
 """
@@ -123,8 +126,6 @@ class Emitter(Protocol):
     def empty_barrier(self, pipeline: str, slot: str) -> str: ...
 
     def mbarrier(self, name: str, slot: str) -> str: ...
-
-    def named_barrier_id(self, name: str) -> int: ...
 
     def ring_cursor(self, pipeline: str, side: Literal["fill", "use"]) -> tuple[str, str]:
         """This role's place in a ring: variables ``int`` stage and ``unsigned`` phase.

@@ -34,3 +34,11 @@ MISALIGNED_VIEW = _code(
     "when the schedule is read, run-time offsets by the simulator. On the GPU such an offset\n"
     "reads other elements than the view names, or traps.",
 )
+UNKNOWN_FILL = _code(
+    "CK592",
+    "unknown-fill-bytes",
+    "a fill of a ring whose bytes are not known when its slot is acquired",
+    "The full barrier is armed with the bytes of the TMA and bulk copies of the fill before they\n"
+    "start. All paths through a fill must copy equally many bytes, in loops whose trip count is\n"
+    "known at compile time, and every acquire is followed by a commit of its slot.",
+)

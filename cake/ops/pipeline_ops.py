@@ -19,6 +19,7 @@ from cake.ops.base import Cost, Effects, Param, Primitive, SyncEffect, TypingCon
 from cake.ops.cp_async import wait_all
 from cake.ops.emit import Emitter
 from cake.ops.fence_async import fence_proxy_async
+from cake.ops.findings import UNKNOWN_FILL
 from cake.ops.machine import Unit, Wait
 from cake.ops.rings import Fill, RingFacts, Side, Site, ring_facts
 
@@ -131,7 +132,7 @@ def mean_acquire(unit: Unit, pipeline: str, site: Site) -> Generator[Wait, None,
     """Wait for a free stage, announce the fill's bytes; returns the stage."""
     fill = ring_facts(unit.program, pipeline).fill(site)
     if fill.bytes is None:
-        unit.fail("CK501", f"ring {pipeline}: the bytes of the fill are unknown: {fill.why}")
+        unit.fail(UNKNOWN_FILL, f"ring {pipeline}: the bytes of the fill are unknown: {fill.why}")
     stage, phase = unit.cursor(pipeline, "fill")
     empty = unit.empty_barrier(pipeline, stage)
     yield Wait(lambda: empty.passed(phase ^ 1), f"empty[{stage}] of ring {pipeline}")

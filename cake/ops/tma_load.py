@@ -1,0 +1,182 @@
+"""``tma_load(view, place)``: a TMA tensor copy from global into shared memory."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from cake.ir.nodes import Call
+from cake.ir.program import Cluster, Pipeline
+from cake.ir.types import Type, Void
+from cake.ops import check, completion
+from cake.ops.base import (
+    Access,
+    Cost,
+    Effects,
+    Param,
+    Primitive,
+    Typed,
+    TypingContext,
+    at,
+    register,
+    static,
+)
+from cake.ops.emit import Emitter
+from cake.ops.machine import Unit
+from cake.ops.tiles import freeze, place_of, tile_of, tile_offsets
+from cake.ops.tma_boxes import (
+    check_origin,
+    cluster_parts,
+    slice_of,
+    tma_copies,
+    typed_boxes,
+)
+
+CACHE_HINTS = ("evict_first", "evict_last", "evict_normal")
+
+
+def _typing(t: TypingContext, call: Call) -> Type | Typed:
+    parts = 1
+    multicast, cache = at(call, "multicast", "cache")
+    check.one_of(t, multicast, "multicast", (True, False))
+    check.one_of(t, cache, "cache", (None, *CACHE_HINTS))
+    if static(call, "multicast"):
+        parts = _typed_cluster(t)
+    view, _ = typed_boxes(t, call.args[0], call.args[1], parts)
+    slot = completion.typed(t, call, view)
+    ring = completion.ring_of(call, view)
+    if parts > 1 and ring is not None:
+        declared = t.resource(ring)
+        assert isinstance(declared, Pipeline)
+        if not declared.multicast:
+            t.fail(
+                f"a multicast copy writes the other CTAs' stages too, but ring {ring} is local",
+                helps=(f"declare {ring} = pipeline(..., multicast=True)",),
+            )
+    return Typed(Void(), (*call.args[:5], slot))
+
+
+def _typed_cluster(t: TypingContext) -> int:
+    if not t.target.tma_multicast:
+        t.fail(f"{t.target.name} has no fast multicast", code="CK201")
+    try:
+        cluster = t.resource("cluster")
+    except KeyError:
+        t.fail("multicast needs a cluster", helps=("write cluster(2) before the roles",))
+    assert isinstance(cluster, Cluster)
+    return cluster.size
+
+
+def _effects(call: Call) -> Effects:
+    return (
+        Access("write", 0, "smem", "async", "mbarrier"),
+        Access("read", 1, "global", "async", "mbarrier"),
+    )
+
+
+def _meaning(unit: Unit, call: Call) -> None:
+    (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
+    to, source = freeze(unit, view), freeze(unit, place)
+    check_origin(unit, call, view)
+    parts = cluster_parts(call, unit.program.resources)
+    ranks = range(unit.cluster_size) if parts > 1 else [None]
+    part = slice_of(tile.shape, parts)
+    first = unit.block_rank * part[0] if parts > 1 else 0
+    inside = tile_offsets(part, len(part))
+    inside[0] = inside[0] + first
+    outside = tile_offsets(part, len(place.index))
+    outside[len(outside) - len(part)] = inside[0]
+
+    def land(values: Any) -> None:
+        for rank in ranks:
+            unit.smem_write(to, values, inside, proxy="async", peer=rank)
+
+    barriers = [completion.mbarrier(unit, call, view, rank) for rank in ranks]
+    unit.issue(
+        "mbarrier",
+        lambda: unit.global_read(source, outside, fill=0, proxy="async"),
+        land,
+        barrier=barriers[0],
+        tx=prod(part) * tile.dtype.bits // 8,
+        peers=barriers[1:],
+    )
+
+
+def _cost(call: Call, threads: int) -> Cost:
+    _, tile = tile_of(call.args[0])
+    size = prod(tile.shape) * tile.dtype.bits // 8
+    return Cost(issue=4 * (threads // 32), smem=size, gmem_read=size)
+
+
+def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
+    view, place = tile_of(call.args[0])[0], place_of(call.args[1])
+    parts = cluster_parts(call, cg.program.resources)
+    bar = completion.address(cg, call, view)
+    name = _helper(cg, len(place.index), parts > 1, static(call, "cache"))
+    mask = f", {(1 << parts) - 1}" if parts > 1 else ""
+    with cg.elected():
+        for tensor_map, to, coordinates in tma_copies(cg, view, place, parts):
+            cg.line(f"{name}({to}, {tensor_map}, {bar}, {', '.join(coordinates)}{mask});")
+
+
+def _helper(cg: Emitter, rank: int, multicast: bool, cache: str | None) -> str:
+    name = f"tma_load_{rank}d"
+    parameters = ["unsigned to", "const void* map", "unsigned bar"]
+    parameters += [f"int c{i}" for i in range(rank)]
+    operands = ['"r"(to)', '"l"(map)', '"r"(bar)', *(f'"r"(c{i})' for i in range(rank))]
+    box = ", ".join(f"%{3 + i}" for i in range(rank))
+    # A copy into the own CTA needs no cluster; .shared::cluster without one is slow on sm_120a.
+    op = f"cp.async.bulk.tensor.{rank}d.shared::{'cluster' if multicast else 'cta'}.global"
+    op += ".mbarrier::complete_tx::bytes"
+    tail = ""
+    if multicast:
+        name, op = f"{name}_multicast", f"{op}.multicast::cluster"
+        tail += f", %{len(operands)}"
+        parameters.append("unsigned short ctas")
+        operands.append('"h"(ctas)')
+    policy = ""
+    if cache is not None:
+        name, op = f"{name}_{cache}", f"{op}.L2::cache_hint"
+        tail += f", %{len(operands)}"
+        operands.append('"l"(policy)')
+        policy = f"""\
+  unsigned long long policy;
+  asm("createpolicy.fractional.L2::{cache}.b64 %0, 1.0;" : "=l"(policy));
+"""
+    code = f"""\
+__device__ __forceinline__ void {name}({", ".join(parameters)}) {{
+{policy}  asm volatile(
+      "{op} "
+      "[%0], [%1, {{{box}}}], [%2]{tail};"
+      ::{", ".join(operands)} : "memory");
+}}"""
+    return cg.helper(name, code)
+
+
+register(
+    Primitive(
+        name="tma_load",
+        params=(
+            Param("view", "place"),
+            Param("place", "place"),
+            Param("multicast", "static", False, keyword_only=True),
+            Param("cache", "static", None, keyword_only=True),
+            *completion.PARAMS,
+        ),
+        doc="One thread starts TMA copies of the tile at `place` into `view`; elements outside the"
+        " tensor become zero and count as bytes all the same. `view` is a stage or whole rows of"
+        " it; its axes run along the last axes of the tensor. Completes on the full barrier of the"
+        " ring whose slot indexes the view, or on slot `slot` of the mbarrier `barrier`."
+        " multicast: each CTA of the cluster loads its slice of the outermost axis and multicasts"
+        " it to all, so every CTA must make the same copy. cache: L2 eviction priority,"
+        " evict_first, evict_last or evict_normal.",
+        source="PTX ISA 9.0, cp.async.bulk.tensor; CUDA driver API, cuTensorMapEncodeTiled",
+        typing=_typing,
+        effects=_effects,
+        meaning=_meaning,
+        cost=_cost,
+        emit={"": _emit},
+        requires="tma",
+        convergent=True,
+    )
+)
