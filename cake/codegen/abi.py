@@ -72,10 +72,14 @@ class DimArg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrideArg:
-    """The stride of one axis of a tensor, in elements (i64)."""
+    """The stride of one axis of a tensor, in elements (i64).
+
+    The launch refuses strides that are not a multiple of ``multiple``: vector accesses need that.
+    """
 
     tensor: str
     axis: int
+    multiple: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +285,8 @@ def _arg_problems(abi: KernelAbi, arg: Arg) -> Iterator[str]:
             yield f"{arg} refers to no tensor"
         case StrideArg(tensor=name, axis=axis) if not 0 <= axis < ranks[name]:
             yield f"{arg}: tensor `{name}` has {ranks[name]} axes"
+        case StrideArg(multiple=multiple) if multiple < 1:
+            yield f"{arg}: `multiple` must be at least 1"
         case TensorMapArg():
             yield from _map_problems(arg, abi.tensor(arg.tensor))
         case DimArg(symbol=symbol) if symbol not in abi.symbols:

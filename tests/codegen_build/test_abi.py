@@ -73,6 +73,7 @@ def _a(**changes: Any) -> tuple[TensorSpec, ...]:
         ({"block": 0}, "a block of 0 threads"),
         ({"args": (PointerArg(tensor="z"),)}, "refers to no tensor"),
         ({"args": (StrideArg(tensor="b", axis=2),)}, "tensor `b` has 2 axes"),
+        ({"args": (StrideArg(tensor="b", axis=0, multiple=0),)}, "must be at least 1"),
         ({"args": (DimArg(symbol="Q", dtype="i32"),)}, "no tensor has a dimension `Q`"),
         ({"args": (ScalarArg(name="beta"),)}, "refers to no scalar"),
         ({"args": (WorkspaceArg(name="partials"),)}, "refers to no workspace"),

@@ -1,0 +1,1 @@
+"""Running compiled kernels: arrays of any library, argument checks, tensor maps and launch."""
