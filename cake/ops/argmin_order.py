@@ -1,0 +1,53 @@
+"""What "better" means for the argmin and argmax primitives: one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cake.ops import elementwise_numpy as fn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One order of f32 values.
+
+    ``sign`` and ``fold`` are C: strictly better, and the better of two. ``better``, ``best`` and
+    ``first`` (index of the first best along an axis) are numpy. ``worst`` loses against all others.
+    """
+
+    name: str
+    sign: str
+    fold: str
+    better: Callable[[Any, Any], Any]
+    best: Callable[[Any, Any], Any]
+    first: Callable[..., Any]
+    worst: float
+    word: str
+
+
+ORDERS = (
+    Order(
+        name="argmin",
+        sign="<",
+        fold="fminf",
+        better=np.less,
+        best=fn.minimum,
+        first=np.argmin,
+        worst=np.inf,
+        word="smallest",
+    ),
+    Order(
+        name="argmax",
+        sign=">",
+        fold="fmaxf",
+        better=np.greater,
+        best=fn.maximum,
+        first=np.argmax,
+        worst=-np.inf,
+        word="largest",
+    ),
+)

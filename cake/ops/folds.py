@@ -1,0 +1,36 @@
+"""The operations that reductions and scans fold with: rows of the elementwise table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cake.ir.dtypes import F32, I32, U32, DType
+from cake.ir.nodes import Call
+from cake.ops.base import TypingContext, operand, static
+from cake.ops.elementwise import TABLE
+
+DTYPES: tuple[DType, ...] = (F32, I32, U32)
+_ROWS = {"sum": "add", "min": "min", "max": "max"}
+NAMES = tuple(_ROWS)
+
+
+def typed_op(t: TypingContext, call: Call) -> str:
+    """The ``op`` attribute: "sum", "min" or "max"."""
+    op = static(call, "op")
+    if op not in _ROWS:
+        admitted = ", ".join(f'"{n}"' for n in NAMES)
+        t.fail(f"op must be one of {admitted}, got {op!r}", operand(call, "op"))
+    return str(op)
+
+
+def combine(op: str, a: Any, b: Any) -> Any:
+    """One step on numpy arrays, rounded as the GPU rounds it."""
+    with np.errstate(all="ignore"):
+        return TABLE[_ROWS[op]].numpy(a, b)
+
+
+def c_combine(op: str, dtype: DType, a: str, b: str) -> str:
+    """One step as a C expression."""
+    return TABLE[_ROWS[op]].c(dtype, [a, b])
