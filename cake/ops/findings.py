@@ -42,3 +42,10 @@ UNKNOWN_FILL = _code(
     "start. All paths through a fill must copy equally many bytes, in loops whose trip count is\n"
     "known at compile time, and every acquire is followed by a commit of its slot.",
 )
+CONFLICTING_STORE = _code(
+    "CK593",
+    "conflicting-store",
+    "threads of one unit store different values to one element",
+    "Which of the values remains is undefined. Let one thread store (`if lane() == 0:`), or make\n"
+    "the coordinate differ between the threads.",
+)
