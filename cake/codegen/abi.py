@@ -309,6 +309,11 @@ def _map_problems(arg: TensorMapArg, tensor: TensorSpec) -> Iterator[str]:
     sizes = {DTYPES[name].bits if name in DTYPES else name for name in (arg.dtype, tensor.dtype)}
     if len(sizes) != 1:
         yield f"{where}: dtype {arg.dtype!r} does not have the size of {tensor.dtype!r}"
+    # JSON from a file may hold any value.
+    if arg.swizzle not in (0, 32, 64, 128) or arg.l2_promotion not in (0, 64, 128, 256):
+        yield f"{where}: no swizzle {arg.swizzle} or no L2 promotion {arg.l2_promotion}"
+    if arg.oob not in ("zero", "nan"):
+        yield f"{where}: nothing is filled with {arg.oob!r} outside the view"
 
 
 def _expression_problems(abi: KernelAbi) -> Iterator[str]:

@@ -204,6 +204,10 @@ def pointer_device(pointer: int) -> int | None:
     cu = driver()
     kinds = cu.CUpointer_attribute
     error, kind = cu.cuPointerGetAttribute(kinds.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer)
+    if error == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        # This thread has not used a GPU yet; any context of the process will do for the question.
+        checked(cu.cuCtxSetCurrent(primary_context(0)), "cuCtxSetCurrent")
+        error, kind = cu.cuPointerGetAttribute(kinds.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer)
     if error or int(kind) != int(cu.CUmemorytype.CU_MEMORYTYPE_DEVICE):
         return None
     ordinal = cu.cuPointerGetAttribute(kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)

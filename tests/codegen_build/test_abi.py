@@ -84,6 +84,9 @@ def _a(**changes: Any) -> tuple[TensorSpec, ...]:
         ({"args": (_map(axes=(), box=(), dims=None),)}, "a tensor map has 1 to 5"),
         ({"args": (_map(dtype="f32"),)}, "does not have the size of 'bf16'"),
         ({"args": (_map(dims=("B * Z", "K")),)}, "uses unknown names Z"),
+        ({"args": (_map(swizzle=96),)}, "no swizzle 96"),
+        ({"args": (_map(l2_promotion=32),)}, "no L2 promotion 32"),
+        ({"args": (_map(oob="one"),)}, "nothing is filled with 'one'"),
         ({"grid": ("M //", "1", "1")}, "grid x: not an expression"),
         ({"grid": ("1", "alpha", "1")}, "grid y `alpha` uses unknown names alpha"),
         (

@@ -96,6 +96,35 @@ def test_an_error_of_the_driver_keeps_its_name_and_the_call(
     assert driver.checked((bindings.CUresult.CUDA_SUCCESS, 5, 6), "x") == (5, 6)
 
 
+class _Pointers(FakeDriver):
+    """Knows two pointers: 4096 on GPU 1, 8192 in registered host memory."""
+
+    def cuPointerGetAttribute(self, attribute: Any, pointer: int) -> tuple[Any, int | None]:
+        if not self.context:
+            return bindings.CUresult.CUDA_ERROR_INVALID_CONTEXT, None
+        if pointer not in (4096, 8192):
+            return bindings.CUresult.CUDA_ERROR_INVALID_VALUE, None
+        if attribute.name.endswith("MEMORY_TYPE"):
+            kind = bindings.CUmemorytype
+            on_gpu = pointer == 4096
+            return self.OK, int(kind.CU_MEMORYTYPE_DEVICE if on_gpu else kind.CU_MEMORYTYPE_HOST)
+        return self.OK, 1
+
+    def cuCtxSetCurrent(self, context: Any) -> tuple[Any]:
+        self.context = int(context)
+        return (self.OK,)
+
+
+def test_the_device_of_a_pointer(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = _Pointers(parameter_count=0, context=0)  # a thread that has no context yet
+    monkeypatch.setattr(driver, "driver", lambda: fake)
+    monkeypatch.setattr(driver, "primary_context", lambda ordinal: bindings.CUcontext(1000))
+    assert driver.pointer_device(4096) == 1
+    assert fake.context == 1000
+    assert driver.pointer_device(8192) is None
+    assert driver.pointer_device(77) is None
+
+
 class _Protocol:
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, 77
