@@ -18,7 +18,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +170,8 @@ def compiler_version() -> str:
 
     The release alone ("13.0") covers builds that differ in code generation.
     """
+    from importlib import metadata
+
     from cuda import pathfinder
 
     _, major, minor = _nvrtc().nvrtcVersion()

@@ -132,7 +132,7 @@ class CudaArrayInterfaceAdapter:
     def read(self, array: Any) -> tuple[int, Hashable]:
         interface = self._interface(array)
         pointer, readonly = interface["data"]
-        pointer = pointer or 0
+        pointer = int(pointer or 0)
         layout = (
             interface["shape"],
             interface.get("strides"),
@@ -147,14 +147,15 @@ class CudaArrayInterfaceAdapter:
         if interface.get("mask") is not None:
             raise ArrayError("it has a mask")
         pointer, readonly = interface["data"]
-        shape = tuple(interface["shape"])
+        pointer = int(pointer or 0)
+        shape = tuple(map(int, interface["shape"]))
         dtype, item_bytes = self._element(array, interface["typestr"])
         return ArrayView(
-            pointer=pointer or 0,
+            pointer=pointer,
             shape=shape,
             strides=_element_strides(shape, interface.get("strides"), item_bytes),
             dtype=dtype,
-            device=self._device(pointer or 0),
+            device=self._device(pointer),
             readonly=bool(readonly),
         )
 
@@ -239,7 +240,7 @@ def _element_strides(
             f"its byte strides {tuple(byte_strides)} are not multiples of the element's "
             f"{item_bytes} bytes"
         )
-    return tuple(stride // item_bytes for stride in byte_strides)
+    return tuple(int(stride) // item_bytes for stride in byte_strides)
 
 
 _ADAPTERS: dict[type, Adapter] = {}

@@ -56,6 +56,15 @@ def test_narrow_floats_are_told_by_the_dtype_beside_a_void_type_string(dtype: An
     assert INTERFACE.view(array).dtype == expected
 
 
+def test_figures_of_numpy_become_plain_integers() -> None:
+    shape: Any = (np.int64(4), np.int32(8))
+    array = FakeInterface(shape, strides=(np.int64(32), 4), data=(np.uint64(ADDRESS), False))
+    view = INTERFACE.view(array)
+    assert (view.pointer, view.shape, view.strides) == (ADDRESS, (4, 8), (8, 1))
+    assert {type(figure) for figure in (view.pointer, *view.shape, *view.strides)} == {int}
+    assert type(INTERFACE.read(array)[0]) is int
+
+
 def test_devices_of_interface_arrays() -> None:
     assert INTERFACE.view(FakeInterface((3,), data=(0x1000, False))).device == HOST
     assert INTERFACE.view(FakeInterface((0,), data=(0, False))).device == ANYWHERE

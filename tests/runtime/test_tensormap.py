@@ -1,7 +1,9 @@
 """Tensor maps: geometry against numpy's own indexing, limits, and the cache."""
 
+import ctypes
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cake.codegen.abi import TensorMapArg
-from cake.runtime import tensormap
+from cake.runtime import driver, tensormap
 from cake.runtime.arrays import ArrayView
 from cake.runtime.tensormap import (
     MapError,
@@ -20,6 +22,7 @@ from cake.runtime.tensormap import (
     map_problems,
     map_spec,
 )
+from tests.runtime.fakes import FakeDriver
 
 ADDRESS = 0x7F00_0000_0000
 
@@ -225,3 +228,40 @@ def test_specs_are_equal_by_all_their_content(change: dict[str, Any]) -> None:
     assert hash(replace(GOOD)) == hash(GOOD)
     assert replace(GOOD, **change) != GOOD
     assert hash(replace(GOOD, **change)) != hash(GOOD)
+
+
+def test_the_driver_gets_the_arguments_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuTensorMapEncodeTiled(map, type, rank, address, dims, strides, box, element strides,
+    interleave, swizzle, L2 promotion, out-of-bounds fill), as cuda.h declares it."""
+    seen: list[Any] = []
+    number, address = ctypes.c_int, ctypes.c_void_p
+    words, longs = ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint64)
+    signature = ctypes.CFUNCTYPE(
+        number,
+        *(address, number, ctypes.c_uint32, address, longs, longs, words, words),
+        *(number, number, number, number),
+    )
+
+    def encode_tiled(*arguments: Any) -> int:
+        into, kind, rank, base, dims, strides, box, steps, *modes = arguments
+        seen.append((kind, rank, base, dims[:rank], strides[: rank - 1], box[:rank], steps[:rank]))
+        seen.append(modes)
+        ctypes.memset(into, 0x5A, 128)
+        return len(seen) // 4  # the second call fails with status 1
+
+    library = SimpleNamespace(cuTensorMapEncodeTiled=signature(encode_tiled))
+    monkeypatch.setattr(driver, "libcuda", lambda: library)
+    monkeypatch.setattr(driver, "driver", lambda: FakeDriver(parameter_count=0))
+    tensormap._entry_point.cache_clear()
+    try:
+        spec = replace(GOOD, extents=(64, 50, 3), strides=(256, 12800), box=(64, 8, 1), oob="nan")
+        encoded = tensormap.encode(spec, ADDRESS)
+        assert bytes(encoded) == b"\x5a" * 128
+        assert seen == [
+            (9, 3, ADDRESS, [64, 50, 3], [256, 12800], [64, 8, 1], [1, 1, 1]),
+            [0, 3, 2, 1],
+        ]
+        with pytest.raises(driver.DriverError, match="CUDA_ERROR_INVALID_VALUE"):
+            tensormap.encode(spec, ADDRESS)
+    finally:
+        tensormap._entry_point.cache_clear()
