@@ -1,0 +1,161 @@
+"""The parent's handle on the child process: requests with deadlines, and a certain end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cake.judge.protocol import LINE_LIMIT, Message, ProtocolError, from_line, to_line
+
+OUTPUT_LIMIT = 1 << 20  # bytes on stdout and stderr together
+OUTPUT_KEPT = 1 << 14
+POLL_SECONDS = 0.1
+KILL_SECONDS = 2
+READ_BYTES = 1 << 16
+CLOSING_SECONDS = 0.5  # between the end of a process's pipes and its own
+
+
+class ChildHang(Exception):
+    """The child did not answer within its limit."""
+
+
+class ChildDied(Exception):
+    """The child ended, or had to be ended, without an answer."""
+
+
+class Child:
+    """A worker process in a process group of its own. A context manager: on the way out the whole
+    group is killed, whatever it is doing."""
+
+    def __init__(self) -> None:
+        request_read, self._request = os.pipe()
+        self._reply, reply_write = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "cake.judge.worker", str(request_read), str(reply_write)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(request_read, reply_write),
+            start_new_session=True,
+            env=_environment(),
+        )
+        os.close(request_read)
+        os.close(reply_write)
+        assert self._process.stdout is not None
+        self._output_fd = self._process.stdout.fileno()
+        self._selector = selectors.DefaultSelector()
+        for fd in (self._reply, self._output_fd):
+            os.set_blocking(fd, False)
+            self._selector.register(fd, selectors.EVENT_READ)
+        self._pending = b""
+        self._printed = 0
+        self._tail: deque[bytes] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._kill()
+        self._selector.close()
+        os.close(self._request)
+        os.close(self._reply)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    @property
+    def output(self) -> str:
+        """The last part of what the child printed."""
+        return b"".join(self._tail)[-OUTPUT_KEPT:].decode(errors="replace")
+
+    def ask(self, message: Message, seconds: float) -> Message:
+        """Send ``message`` and wait for the answer.
+
+        Raises :class:`ChildHang` after ``seconds``, :class:`ChildDied` if the child ends or
+        floods its output, :class:`ProtocolError` if it answers with something else.
+        """
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(BrokenPipeError):  # the wait below says how the child ended
+            os.write(self._request, to_line(message))
+        while b"\n" not in self._pending:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._kill()
+                raise ChildHang(f"no answer within {seconds:g} s; the process was killed")
+            self._wait(min(left, POLL_SECONDS))
+        line, self._pending = self._pending.split(b"\n", 1)
+        return from_line(line)
+
+    def _wait(self, seconds: float) -> None:
+        """Read what comes within ``seconds``. The process is looked at first: what it wrote
+        before its end is then still read."""
+        ended = self._process.poll()
+        closed = False
+        for key, _ in self._selector.select(seconds):
+            data = os.read(key.fd, READ_BYTES)
+            if not data:
+                self._selector.unregister(key.fd)
+                closed = closed or key.fd == self._reply
+            elif key.fd == self._reply:
+                self._pending += data
+            else:
+                self._note_output(data)
+        if b"\n" in self._pending:
+            return
+        if len(self._pending) > LINE_LIMIT:
+            raise ProtocolError(f"an answer is longer than {LINE_LIMIT} bytes")
+        if closed:
+            # A dying process closes its pipes a moment before it can be waited for.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                ended = self._process.wait(timeout=CLOSING_SECONDS)
+        if ended is not None:
+            raise ChildDied(f"the process ended {_ending(ended)} before its answer")
+        if closed:
+            self._kill()
+            raise ChildDied("the process closed its pipe before its answer")
+
+    def _note_output(self, data: bytes) -> None:
+        self._printed += len(data)
+        self._tail.append(data)
+        while len(self._tail) > 1 and sum(map(len, self._tail)) - len(self._tail[0]) > OUTPUT_KEPT:
+            self._tail.popleft()
+        if self._printed > OUTPUT_LIMIT:
+            self._kill()
+            raise ChildDied(f"the process printed more than {OUTPUT_LIMIT} bytes")
+
+    def _kill(self) -> None:
+        # Its own children are in the same group, unless they left it.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        # A process stuck in the driver cannot be reaped; waiting longer would hang the parent.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=KILL_SECONDS)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"
+
+
+def _environment() -> dict[str, str]:
+    """The parent's environment, with this very package first on the path."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,79 @@
+"""A GPU through torch: its arrays are torch tensors, so that torch baselines can run beside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cake.judge.devices import Bytes
+from cake.judge.flush import FLUSH_FACTOR, PASS_SECONDS
+
+torch: Any = import_module("torch")  # optional, and without types where it is not installed
+
+
+class TorchDevice:
+    """The current CUDA device of torch, on torch's current stream."""
+
+    clock = "CUDA events"
+
+    def __init__(self) -> None:
+        self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self._flush = self.allocate(FLUSH_FACTOR * self._properties.L2_cache_size)
+
+    def allocate(self, size: int) -> Any:
+        return torch.empty(size, dtype=torch.uint8, device="cuda")
+
+    def array(
+        self, buffer: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Any:
+        size = math.prod(shape) * dtype.itemsize
+        return buffer[offset : offset + size].view(torch_dtype(dtype)).reshape(shape)
+
+    def fill(self, buffer: Any, start: int, stop: int, byte: int) -> None:
+        buffer[start:stop].fill_(byte)
+
+    def upload(self, buffer: Any, start: int, data: Bytes) -> None:
+        buffer[start : start + data.size].copy_(torch.from_numpy(data))
+
+    def download(self, buffer: Any, start: int, stop: int) -> Bytes:
+        host: Bytes = buffer[start:stop].cpu().numpy()
+        return host
+
+    def copy(self, source: Any, target: Any, start: int, size: int) -> None:
+        target[start : start + size].copy_(source[:size])
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+    def measure(self, call: Callable[[], object], host_seconds: float) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS)):
+            self._flush_l2()
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end))
+
+    def _flush_l2(self) -> None:
+        """Write all of the flush buffer, then read half of it into the other half."""
+        self._flush.zero_()
+        half = self._flush.numel() // 2
+        self._flush[half : 2 * half].copy_(self._flush[:half])
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "device": self._properties.name,
+            "l2_bytes": str(self._properties.L2_cache_size),
+            "torch": torch.__version__,
+            "cuda": str(torch.version.cuda),
+        }
+
+
+def torch_dtype(dtype: np.dtype[np.generic]) -> Any:
+    """The torch type of the same name as the numpy or ml_dtypes type."""
+    return getattr(torch, dtype.name)

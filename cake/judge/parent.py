@@ -1,0 +1,33 @@
+"""The judge's front door."""
+
+from __future__ import annotations
+
+import time
+
+from cake.judge.child import Child
+from cake.judge.evaluation import Evaluation
+from cake.judge.session import Session
+from cake.judge.verdict import Verdict
+from cake.workloads import get, problem
+
+
+def judge(evaluation: Evaluation) -> Verdict:
+    """Judge one candidate in one fresh child process.
+
+    Inputs, expected values and verdicts stay in this process; the child owns nothing but the
+    candidate. Nothing that the candidate does makes this function raise. The request itself
+    does: :class:`cake.workloads.ContractError` for a case or family that the contract does not
+    have, :class:`cake.judge.JudgeUnavailable` for a device or runner that is missing here.
+    """
+    contract = get(evaluation.workload)
+    for case in evaluation.cases:
+        problem(contract, case.shape, case.dtype)
+    for family in evaluation.families:
+        contract.family(family)
+    if evaluation.timing is not None:
+        contract.family(evaluation.timing.family)
+    start = time.monotonic()
+    with Child() as child:
+        session = Session(evaluation, child)
+        session.run()
+        return session.verdict(time.monotonic() - start)

@@ -1,0 +1,185 @@
+"""The child process: builds a candidate, runs it on guarded buffers, times it.
+
+Started by the parent as ``python -m cake.judge.worker READ_FD WRITE_FD``. It reports facts; what
+they amount to, the parent decides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cake.judge import runners
+from cake.judge.arguments import POISONS, Arguments
+from cake.judge.baselines import BaselineUnavailable, bind_baseline
+from cake.judge.candidate import BuildError, Refused, Runner, RunnerFactory
+from cake.judge.devices import Device, open_device
+from cake.judge.protocol import (
+    Array,
+    Build,
+    Built,
+    Failed,
+    Message,
+    Open,
+    Ran,
+    Ready,
+    Run,
+    Time,
+    Timed,
+    from_line,
+    load_array,
+    save_arrays,
+    to_line,
+)
+from cake.judge.timing import Bind, Call, Stopwatch
+from cake.workloads import Problem, get, problem
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Worker:
+    """The state between requests: the open device, the problem and its built candidate."""
+
+    def __init__(self) -> None:
+        self.device: Device | None = None
+        self.factory: RunnerFactory | None = None
+        self.problem: Problem | None = None
+        self.runner: Runner | None = None
+
+    def answer(self, message: Message) -> Message:
+        """Carry out one request. Exceptions of the candidate become :class:`Failed`."""
+        try:
+            match message:
+                case Open():
+                    return self._open(message)
+                case Build():
+                    return self._build(message)
+                case Run():
+                    return self._run(message)
+                case Time():
+                    return self._time(message)
+        except Refused as refusal:
+            return Failed(status="refused", message=str(refusal), trace="")
+        except BuildError as error:
+            return Failed(status="build_failed", message=str(error), trace="")
+        except Exception as error:
+            # Whatever it is, it ends this process: a CUDA error spoils all later calls.
+            message_text = f"{type(error).__name__}: {error}"
+            return Failed(status="crashed", message=message_text, trace=traceback.format_exc())
+        return Failed(status="crashed", message=f"{type(message).__name__} is no request", trace="")
+
+    def _open(self, request: Open) -> Ready:
+        runners.load_plugins(request.plugins)
+        self.factory = runners.find(request.runner)
+        self.device = open_device(request.device)
+        host = {"python": platform.python_version(), "platform": platform.platform()}
+        return Ready(environment={**host, **self.device.environment()})
+
+    def _build(self, request: Build) -> Built:
+        contract = get(request.workload)
+        self.problem = problem(contract, request.case.shape, request.case.dtype)
+        if self.factory is None:
+            raise RuntimeError("Open has to come first")
+        self.runner = self.factory(request.candidate, self.problem)
+        return Built()
+
+    def _run(self, request: Run) -> Ran:
+        device, instance, runner = self._built()
+        inputs = _load_inputs(instance, Path(request.inputs))
+        findings = []
+        passes = []  # kept, so that the second pass gets other pointers
+        for number, poison in enumerate(POISONS):
+            arguments = Arguments(device, instance, poison)
+            passes.append(arguments)
+            arguments.load(inputs)
+            runner.run(arguments.arrays())
+            device.synchronize()
+            findings += arguments.findings(inputs)
+            save_arrays(Path(request.outputs) / str(number), arguments.outputs())
+        return Ran(findings=tuple(dict.fromkeys(findings)))
+
+    def _time(self, request: Time) -> Timed:
+        device, instance, runner = self._built()
+        contents = [_load_inputs(instance, Path(folder)) for folder in request.contents]
+        kept: dict[str, int] = {}
+
+        def keep(sample: int, content: int, arguments: Arguments) -> None:
+            if sample in request.keep:
+                save_arrays(Path(request.outputs) / str(sample), arguments.outputs())
+                kept[str(sample)] = content
+
+        binds: list[Bind] = [_bound(runner)]
+        baseline_problem = "no baseline was asked for"
+        if request.baseline is not None:
+            try:
+                binds.append(bind_baseline(instance, request.baseline))
+                baseline_problem = ""
+            except BaselineUnavailable as missing:
+                baseline_problem = str(missing)
+        watch = Stopwatch(device, instance, contents)
+        samples = watch.measure(binds, warmup=request.warmup, samples=request.samples, keep=keep)
+        return Timed(
+            clock=device.clock,
+            candidate_ms=tuple(samples[0]),
+            baseline_ms=tuple(samples[1]) if len(samples) > 1 else (),
+            baseline_problem=baseline_problem,
+            kept=kept,
+        )
+
+    def _built(self) -> tuple[Device, Problem, Runner]:
+        if self.device is None or self.problem is None or self.runner is None:
+            raise RuntimeError("Open and Build have to come first")
+        return self.device, self.problem, self.runner
+
+
+def _bound(runner: Runner) -> Bind:
+    def bind(tensors: Mapping[str, Any]) -> Call:
+        return lambda: runner.run(tensors)
+
+    return bind
+
+
+def _load_inputs(instance: Problem, folder: Path) -> dict[str, Array]:
+    return {
+        spec.name: load_array(
+            folder, spec.name, instance.shape_of(spec.name), instance.dtype_of(spec.name)
+        )
+        for spec in instance.contract.inputs
+    }
+
+
+def _restrain() -> None:
+    """No core files, and no life beyond the parent's."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    while line := stream.readline():
+        yield line
+
+
+def main(read_fd: int, write_fd: int) -> None:
+    """Answer requests until the parent closes its end or the candidate has crashed."""
+    _restrain()
+    worker = Worker()
+    with os.fdopen(read_fd, "rb") as requests, os.fdopen(write_fd, "wb") as replies:
+        for line in _lines(requests):
+            answer = worker.answer(from_line(line))
+            replies.write(to_line(answer))
+            replies.flush()
+            if isinstance(answer, Failed) and answer.status == "crashed":
+                return
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
