@@ -60,9 +60,9 @@ def typed(t: TypingContext, call: Call, view: Expr) -> Expr | None:
 
 
 def slot_of(t: TypingContext, bar: Barrier, slot: Expr | None) -> Expr | None:
-    """A uniform slot index of a raw mbarrier; an omitted one is slot 0."""
-    if slot is None:
-        return None
+    """A uniform slot of a raw mbarrier; an omitted one is slot 0, a ring's slot is its stage."""
+    if slot is None or isinstance(slot.type, Slot):
+        return slot
     e = check.uniform(t, check.integer(t, slot, "slot"), "slot")
     if isinstance(e, Const) and not 0 <= e.value < bar.slots:
         t.fail(

@@ -33,6 +33,7 @@ from cake.ops.tiles import (
     inside,
     open_sides,
     place_of,
+    plus,
     tile_of,
     tile_offsets,
     typed_multiple,
@@ -132,7 +133,7 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
     rows = [inside(cg, place, axis, offset[axis]) for axis in open_axes if axis != last]
     valid = str(size)
     if last in open_axes:
-        position = f"{cg.coordinate(place)[last]} + {offset[last]}"
+        position = plus(cg.coordinate(place)[last], offset[last])
         limit = cg.extent(place.tensor, last)
         valid = f"{_valid_bytes(cg, size)}({position}, {limit}, {tile.dtype.bytes})"
     if rows:

@@ -41,6 +41,7 @@ from cake.ops.memory_access import (
     space_of,
     typed_mask,
     typed_peer,
+    typed_scalar,
     varies,
     vector_bytes,
     word,
@@ -64,7 +65,7 @@ def _typing(t: TypingContext, call: Call) -> Typed:
     if fill is not None:
         if mask is None:
             t.fail("fill= is what masked-off threads get; give mask= too", fill)
-        fill = t.coerce(fill, dtype)
+        fill = typed_scalar(t, fill, dtype, "fill")
     count = _count(t, source, width)
     if order is not None:
         _typed_order(t, call, count)

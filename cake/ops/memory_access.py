@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cake.ir.dtypes import F32, F64, I32, I64, TF32, U32, DType
-from cake.ir.nodes import Expr, TensorRef, View
+from cake.ir.nodes import Expr, Static, TensorRef, View
 from cake.ir.program import Smem
 from cake.ir.types import Scalar, SmemView, TensorPlace
 from cake.ops import check
@@ -99,6 +99,13 @@ def indices(e: Expr) -> tuple[Expr, ...]:
 def varies(*operands: Expr | None) -> bool:
     """Does an operand differ between the threads of the unit?"""
     return any(e is not None and isinstance(e.type, Scalar) and e.type.varying for e in operands)
+
+
+def typed_scalar(t: TypingContext, e: Expr | None, dtype: DType, what: str) -> Expr:
+    """A scalar of the given element type; compile-time numbers take it."""
+    if e is None or (not isinstance(e.type, Scalar) and not isinstance(e, Static)):
+        t.fail(f"{what} must be a scalar, got {'nothing' if e is None else check.describe(e)}", e)
+    return t.coerce(e, dtype)
 
 
 def typed_mask(t: TypingContext, mask: Expr | None) -> Expr | None:

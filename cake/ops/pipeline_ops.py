@@ -40,8 +40,9 @@ def emit_acquire(cg: Emitter, pipeline: str, site: Site) -> str:
     empty = cg.empty_barrier(pipeline, slot)
     multicast = _ring(cg, pipeline).multicast
     cg.line(ptx_mbarrier.wait(cg, empty, f"{phase} ^ 1", cluster=multicast))
-    _emit_announce(cg, fill, cg.full_barrier(pipeline, slot))
     _emit_advance(cg, facts, "fill")
+    # The announcement comes last, so that the elected thread goes on to its copies.
+    _emit_announce(cg, fill, cg.full_barrier(pipeline, slot))
     return slot
 
 

@@ -285,8 +285,8 @@ class _FillWalk:
         self.block(s.body, state)
         for name in before.keys() | state.keys():
             a, b = before.get(name), state.get(name)
-            if a is None or b is None:
-                one = a or b
+            if a is None or b is None or a.site is not b.site:
+                one = b or a
                 assert one is not None
                 state[name] = one.spoiled(f"the loop at {s.loc} carries the fill round")
             elif a.bytes is not None and b.bytes is not None and a.bytes != b.bytes:

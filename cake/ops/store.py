@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cake.ir.dtypes import BOOL, I32, I64, U32, DType, numpy_dtype
-from cake.ir.nodes import Call, Expr, Static, View
+from cake.ir.nodes import Call, Expr, View
 from cake.ir.types import ColVector, Fragment, RegArray, RowVector, Scalar, SmemView, Void
 from cake.ops import check, store_tile
 from cake.ops.base import (
@@ -45,6 +45,7 @@ from cake.ops.memory_access import (
     store_words,
     typed_mask,
     typed_peer,
+    typed_scalar,
     varies,
     vector_bytes,
     word,
@@ -101,11 +102,10 @@ def _typed_value(t: TypingContext, to: Expr, value: Expr, dtype: DType) -> Expr:
         per = vector_bytes(dtype, count, pitch_of(t, to)) // dtype.bytes
         typed_multiple(t, indices(to)[-1], max(per, 1), "the last coordinate of a vector store")
         return value
-    if not isinstance(value.type, Scalar) and not isinstance(value, Static):
-        t.fail(f"the value must be held in registers, got {check.describe(value)}", value)
+    value = typed_scalar(t, value, dtype, "the value")
     if shape:
         t.fail(f"a scalar goes to one element, got {to.type}", to, helps=("index it: S[i, j]",))
-    return t.coerce(value, dtype)
+    return value
 
 
 def _effects(call: Call) -> Effects:

@@ -166,7 +166,7 @@ def _emit_vector(cg: Emitter, form: Form, to: Expr, value: Expr, *, clip: bool) 
         last = len(to.index) - 1
         line = f"{store}({cg.global_pointer(to, ['0'] * last + [index])}, {array_value});"
         if clip and last in open_sides(cg.program, to, tile_shape(value)):
-            line = f"if ({inside(cg, to, last, f'({index})')}) {line}"
+            line = f"if ({inside(cg, to, last, index)}) {line}"
         cg.line(line)
 
 
@@ -230,14 +230,13 @@ def _emit_global(cg: Emitter, form: Form, to: TensorRef, value: Expr, *, clip: b
         f" | (unsigned long long){below}) & {pair - 1}) == 0;"
     )
     with cg.unrolled(_atom_rows(t)), cg.unrolled(2, "h"):
-        head = inside(cg, to, last - 1, f"({row})") if last - 1 in open_axes else ""
+        head = inside(cg, to, last - 1, row) if last - 1 in open_axes else ""
         with cg.block(f"if ({head})" if head else ""), cg.unrolled(t.shape[1] // 8, "j"):
             at = cg.global_pointer(to, [*lead, row, _COLUMN])
             bounds = "true, true"
             if last in open_axes:
                 bounds = (
-                    f"{inside(cg, to, last, f'({_COLUMN})')},"
-                    f" {inside(cg, to, last, f'({_COLUMN} + 1)')}"
+                    f"{inside(cg, to, last, _COLUMN)}, {inside(cg, to, last, f'{_COLUMN} + 1')}"
                 )
             cg.line(f"{store}({at}, {words}, {low}, {high}, {paired}, {bounds});")
 
@@ -249,8 +248,9 @@ def _store_pair(cg: Emitter, form: Form, t: Fragment) -> str:
     name = f"store_pair_{form.suffix}_{element(t.dtype).ptx}"
     code = f"""\
 // Two neighbours: together if `paired`, each only if it lies inside.
-__device__ __forceinline__ void {name}({c}* at, const {w}* both, {c} first, {c} second,
-                                       bool paired, bool first_inside, bool second_inside) {{
+__device__ __forceinline__ void {name}(
+    {c}* at, const {w}* both, {c} first, {c} second,
+    bool paired, bool first_inside, bool second_inside) {{
   if (paired && first_inside && second_inside) {{
     {two}(at, both);
   }} else {{

@@ -115,6 +115,15 @@ def open_sides(program: Program, place: TensorRef, shape: tuple[int, ...]) -> tu
     )
 
 
+def plus(start: str, offset: str) -> str:
+    """C sum of a coordinate and an offset, without what is plainly zero."""
+    if offset == "0" or start == "0":
+        return start if offset == "0" else offset
+    if start.isdecimal() and offset.isdecimal():
+        return str(int(start) + int(offset))
+    return f"{start} + {offset}"
+
+
 def inside(cg: Emitter, place: TensorRef, axis: int, offset: str) -> str:
     """C condition: coordinate ``axis`` of ``place`` plus ``offset`` lies inside the tensor.
 
@@ -122,8 +131,7 @@ def inside(cg: Emitter, place: TensorRef, axis: int, offset: str) -> str:
     """
     wide = place.index[axis].type == Scalar(I64)
     unsigned = "unsigned long long" if wide else "unsigned"
-    start = cg.coordinate(place)[axis]
-    position = start if offset == "0" else f"{start} + {offset}"
+    position = plus(cg.coordinate(place)[axis], offset)
     return f"({unsigned})({position}) < ({unsigned}){cg.extent(place.tensor, axis)}"
 
 

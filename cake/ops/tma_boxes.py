@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from cake.ir.dtypes import I64
 from cake.ir.nodes import Call, Const, Expr, TensorRef, View
 from cake.ir.program import Cluster, Smem
-from cake.ir.types import SmemView
+from cake.ir.types import Scalar, SmemView
 from cake.ops.base import TypingContext, static
 from cake.ops.emit import Emitter
 from cake.ops.findings import MISALIGNED_VIEW
 from cake.ops.machine import Unit
-from cake.ops.tiles import tile_of, typed_tile
+from cake.ops.tiles import plus, tile_of, typed_tile
 
 BOX_MAX = 256
 SWIZZLE_ROWS = 8
@@ -174,11 +175,15 @@ def tma_copies(
     assert isinstance(cut, Boxes)
     lead = len(place.index) - len(tile.shape)
     tensor_map = cg.tensor_map(place.tensor, (1,) * lead + cut.shape, tile.swizzle)
-    start = cg.coordinate(place)
+    starts = cg.coordinate(place)
+    narrow = ["(int)" if i.type == Scalar(I64) else "" for i in place.index]
     for offset in cut.offsets:
         index = [str(o) for o in offset]
         if parts > 1:
             index[0] = f"(int)cta_rank * {part[0]}" + (f" + {offset[0]}" if offset[0] else "")
-        at = [s if i == "0" else f"{s} + {i}" for s, i in zip(start[lead:], index, strict=True)]
-        coordinates = [f"(int)({c})" for c in [*start[:lead], *at]]
+        along = ["0"] * lead + index
+        coordinates = [
+            f"{cast}({plus(start, more)})" if cast else plus(start, more)
+            for cast, start, more in zip(narrow, starts, along, strict=True)
+        ]
         yield tensor_map, cg.smem_address(view, index), coordinates[::-1]
