@@ -8,9 +8,10 @@ Shared-memory addresses are 32-bit ``unsigned`` in the shared window.
 
 An emission takes the name of an existing variable for its result, or None. An array result is
 written there, else into a fresh array, whose name is returned; a scalar result is returned as an
-expression. A :class:`cake.ir.types.Tuple` result is returned as names of fresh arrays joined by
-``", "``, to be copied: the destinations may be operands. ``lanes`` returns the name of the array
-that it opens: a variable bound to it is an alias.
+expression. The operands do not read that variable, unless the call is fused (element by element).
+A :class:`cake.ir.types.Tuple` result is returned as names of fresh arrays joined by ``", "``, to be
+copied: the destinations may be operands. ``lanes`` returns the name of the array that it opens: a
+variable bound to it is an alias.
 
 Ids of hardware barriers come from :func:`cake.ops.barrier_ids.barrier_ids`, counts and bytes of a
 ring from :func:`cake.ops.rings.ring_facts`.

@@ -73,9 +73,9 @@ def _meaning(unit: Unit, call: Call) -> Any:
 
 def _emit(cg: Emitter, call: Call, dest: str | None) -> str:
     x, t, op = _parts(call)
-    # A fresh array even where there is a destination: the operand may read that one.
-    name, r, c = cg.fresh(f"row_{op}"), cg.fresh("r"), cg.fresh("c")
-    cg.declare(call.type, name)
+    name, r, c = dest or cg.fresh(f"row_{op}"), cg.fresh("r"), cg.fresh("c")
+    if dest is None:
+        cg.declare(call.type, name)
     first = cg.element(x, row_element(t, r, "0"), t)
     rest = cg.element(x, row_element(t, r, f"({c} + 1)"), t)
     with cg.unrolled(t.registers * 4 // t.shape[1], r):
