@@ -17,6 +17,7 @@ from cake.lang.expressions import expression
 from cake.lang.header import parameters
 from cake.lang.resources import declaration, directive, grid
 from cake.lang.scope import (
+    Aborted,
     InlineFunction,
     Meaning,
     Rejected,
@@ -245,7 +246,7 @@ def _schedule(
         program: Program | None = None
         try:
             program = _elaborate(state, f, meta, target)
-        except Rejected:
+        except (Rejected, Aborted):
             program = None
         if state.per_thread == per_thread:
             break
@@ -404,6 +405,8 @@ def _role_body(state: State, node: ast.With) -> None:
     state.unit_threads = role.unit_threads
     state.single.append(assigned_once(node.body))
     unit = None
+    # Roles are functions of their own: each may use the same names.
+    kernel_level = set(state.used)
     try:
         with nested(state) as body:
             if item.optional_vars is not None:
@@ -412,6 +415,8 @@ def _role_body(state: State, node: ast.With) -> None:
     finally:
         state.single.pop()
         state.unit_threads = 0
+        state.used = kernel_level
+        state.suffixes.clear()
     loc = state.source.span(item.context_expr)
     state.roles.append(RoleBody(role=role.name, unit=unit, body=tuple(body), loc=loc))
 

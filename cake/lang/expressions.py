@@ -51,6 +51,12 @@ from cake.lang.scope import (
 )
 from cake.ops.base import all_primitives, lookup
 
+KERNEL_LEVEL = frozenset(
+    {"smem", "tmem", "pool", "role", "pipeline", "barrier", "named_barrier", "persistent", "grid"}
+    | {"workspace", "cluster", "launch", "require"}
+)
+"""Calls that declare: they mean nothing inside an expression."""
+
 
 def expression(state: State, node: ast.expr) -> Expr:
     """Elaborate one expression. Compile-time values come back as ``Static``."""
@@ -152,6 +158,12 @@ def name(state: State, node: ast.Name) -> Expr:
 
 def unknown(state: State, text: str, node: ast.AST) -> NoReturn:
     """Reject an unknown name, with the nearest known ones."""
+    if text in KERNEL_LEVEL:
+        state.reject(
+            codes.WRONG_PLACE,
+            f"{text}(...) declares; it stands at kernel level, before the roles",
+            node,
+        )
     known = {n for scope in state.scopes for n in scope} | {p.name for p in all_primitives()}
     near = difflib.get_close_matches(text, sorted(known), 2)
     helps = (f"did you mean {' or '.join(near)}?",) if near else ()

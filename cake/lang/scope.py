@@ -21,11 +21,15 @@ from cake.ir.types import Scalar, StaticType, Type
 from cake.lang import codes
 from cake.targets.model import Target
 
-MAX_STATEMENTS = 100_000
+MAX_STATEMENTS = 50_000
 
 
 class Rejected(Exception):
     """Elaboration of the current statement stopped; the diagnostic is already recorded."""
+
+
+class Aborted(Exception):
+    """Elaboration of the whole schedule stopped; the diagnostic is already recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,8 @@ class State:
     diagnostics: Diagnostics
     scopes: list[dict[str, Meaning]]
     used: set[str] = field(default_factory=set)
+    suffixes: dict[str, int] = field(default_factory=dict)
+    """Last suffix tried for a name, so that long expansions do not search from the start."""
     params: list[TensorParam | ScalarParam] = field(default_factory=list)
     metas: list[Meta] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
@@ -171,10 +177,11 @@ class State:
 
     def fresh(self, name: str) -> str:
         """``name`` if unused in this program, else ``name_1``, ``name_2``, ..."""
-        candidate, k = name, 0
+        candidate, k = name, self.suffixes.get(name, 0)
         while candidate in self.used:
             k += 1
             candidate = f"{name}_{k}"
+        self.suffixes[name] = k
         self.used.add(candidate)
         return candidate
 
@@ -182,13 +189,16 @@ class State:
         """Append a statement to the block at hand."""
         self.emitted += 1
         if self.emitted > MAX_STATEMENTS:
-            self.reject(
-                codes.TOO_LARGE,
-                f"the schedule expands to more than {MAX_STATEMENTS} statements",
-                statement.loc,
-                helps=("use range(n, unroll=True) or a run-time loop instead of static_range",),
-                facts={"limit": MAX_STATEMENTS},
-            )
+            try:
+                self.reject(
+                    codes.TOO_LARGE,
+                    f"the schedule expands to more than {MAX_STATEMENTS} statements",
+                    statement.loc,
+                    helps=("use range(n, unroll=True) or a run-time loop, not static_range",),
+                    facts={"limit": MAX_STATEMENTS},
+                )
+            except Rejected:
+                raise Aborted from None
         self.block.append(statement)
 
 

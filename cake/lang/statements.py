@@ -30,7 +30,6 @@ from cake.ir.program import Pipeline, Tiles
 from cake.ir.types import (
     RegArray,
     Resource,
-    RowVector,
     Scalar,
     Slot,
     SmemView,
@@ -275,10 +274,6 @@ def _check_same(state: State, name: str, old: Variable, new: Type, node: ast.AST
     if isinstance(t, Scalar) and isinstance(new, Scalar) and t.dtype == new.dtype:
         if not t.varying and (new.varying or _diverges(state, name)):
             state.per_thread.add(old.declared)
-        return
-    if isinstance(t, RowVector) and isinstance(new, RowVector) and t.partial and not new.partial:
-        new = RowVector(new.dtype, new.rows, new.warps, True)
-    if isinstance(t, Slot) and isinstance(new, Slot) and t == new:
         return
     if t != new:
         state.reject(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def _statement(u: UnitState, s: Stmt) -> Iterator[Step]:
         raise TypeError(f"{type(s).__name__} inside a role")
 
 
-def _perform(u: UnitState, call: Call) -> Iterator[Step]:
+def _perform(u: UnitState, call: Call) -> Generator[Step, None, Any]:
     """A primitive that may block; the coroutine's result is its value."""
     result = u.call(call)
     if inspect.isgenerator(result):
@@ -72,7 +72,7 @@ def _perform(u: UnitState, call: Call) -> Iterator[Step]:
     return result
 
 
-def _value(u: UnitState, e: Expr) -> Iterator[Step]:
+def _value(u: UnitState, e: Expr) -> Generator[Step, None, Any]:
     if isinstance(e, Call):
         value = yield from _perform(u, e)
         return value
@@ -171,14 +171,14 @@ def _for(u: UnitState, s: For) -> Iterator[Step]:
             u.variables[s.var] = kind(i)
             yield from run_block(u, s.body)
         return
-    i = np.broadcast_to(np.asarray(start), (u.threads,)).copy()
+    each: Any = np.broadcast_to(np.asarray(start), (u.threads,)).copy()
     while True:
-        active = u.mask & (i < stop)
+        active = u.mask & (each < stop)
         if not active.any():
             return
-        u.variables[s.var] = i.copy()
+        u.variables[s.var] = each.copy()
         yield from _masked(u, active, s.body)
-        i += step
+        each += step
 
 
 def _tile_loop(u: UnitState, s: TileLoop) -> Iterator[Step]:

@@ -78,5 +78,5 @@ def assign(
                         wgmma_wait(0)
                         d = fma(acc, -2.0, q)
                         best, arg = argmin_cols(d, best, arg, base=k * BN, group=GROUP)
-            best, arg = argmin_quad(best, arg)
-            store(ids[b, m * BM + wg * 64], arg)
+            nearest, index = argmin_quad(best, arg)
+            store(ids[b, m * BM + wg * 64], index)

@@ -1,0 +1,151 @@
+"""Bad source gets a diagnostic at its place, and nothing of the file is ever executed."""
+
+import pytest
+
+from cake.diag import render_all
+from cake.lang.elaborate import parse
+
+FRAME = """
+@cake.schedule(target="{target}")
+def f(x: Tensor[f32, "N"], y: Tensor[bf16, "N", 64], *, W: meta(1, 2) = 1):
+    S = smem(bf16, (64, 64), stages=2, swizzle=128)
+    r = role({role})
+    p = role(warps=1)
+    ring = pipeline(S, producer=p, consumer=r)
+    with p:
+        with ring.fill() as s:
+            tma_load(S[s], y[0, 0])
+    with r as u:
+        with ring.use() as s:
+            pass
+        {body}
+"""
+
+
+def errors(body: str, *, target: str = "sm_90a", role: str = "warps=2") -> list[tuple[str, int]]:
+    text = FRAME.format(body=body.replace("\n", "\n        "), target=target, role=role)
+    result = parse(text, "f.py")
+    assert not result.programs or result.ok
+    render_all(result.diagnostics, {"f.py": text}, color=False)
+    return [(d.code, d.span.line if d.span else 0) for d in result.diagnostics]
+
+
+BODY_LINE = 14
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("a = undefined_name", "CK101"),
+        ("x = 3", "CK102"),
+        ("a = lane()\na = 2.0 * cast(a, f32)", "CK103"),
+        ("a = x[0, 1]", "CK104"),
+        ("a = fragment(f32, (N, 16))", "CK105"),
+        ("a = fma(1.0, 2.0)", "CK106"),
+        ("a = fma(1.0, 2.0, 3.0, 4.0)", "CK106"),
+        ("a = registers(f32, 4, fil=0.0)", "CK106"),
+        ("a = 1 + cast(lane(), f32)\nb = a + lane()", "CK110"),
+        ("a = S[0]", "CK110"),
+        ("return 3", "CK002"),
+        ("a = [i for i in y]", "CK002"),
+        ("import os", "CK002"),
+        ("a = os.system('true')", "CK002"),
+        ("a = __import__('os')", "CK101"),
+        ("a = lambda q: q", "CK002"),
+        ("for i in y: pass", "CK002"),
+        ("for i in range(0, N, -1): pass", "CK106"),
+        ("while True: pass", "CK002"),
+        ("x[0] = 3.0", "CK104"),
+        ("a = f'{x}'", "CK002"),
+        ("t = smem(f32, (4,))", "CK109"),
+        ("a = registers(f32, 4, fill=0.0)\nb = a[4]", "CK104"),
+        ("a = S[0][0 : 65]", "CK104"),
+        ("with ring.fill() as q: undefined(q)", "CK101"),
+    ],
+)
+def test_statement_errors_have_their_code(body: str, code: str) -> None:
+    found = errors(body)
+    assert found, body
+    assert found[0][0] == code
+    assert found[0][1] >= BODY_LINE
+
+
+def test_all_errors_of_a_file_are_collected() -> None:
+    found = errors("a = nope1\nb = a + 1\nc = nope2\nd = fma(1.0)")
+    assert [code for code, _ in found] == ["CK101", "CK101", "CK106"]
+    assert [line for _, line in found] == [BODY_LINE, BODY_LINE + 2, BODY_LINE + 3]
+
+
+def test_a_target_without_the_instruction_names_those_that_have_it() -> None:
+    result = parse(FRAME.format(body="pass", target="sm_80", role="warps=1"), "f.py")
+    assert {d.code for d in result.diagnostics} == {"CK201"}
+    assert any("sm_90a" in h for d in result.diagnostics for h in d.helps)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "CK004"),
+        ("\n\n", "CK004"),
+        ("x = 1\n", "CK004"),
+        ("def f(:\n", "CK001"),
+        ("\0", "CK001"),
+        ("import os\n", "CK003"),
+        ("from subprocess import run\n", "CK003"),
+        ("print('hello')\n", "CK002"),
+        ("@cake.schedule(target='sm_90a')\ndef f(x): pass\n", "CK005"),
+        ("@cake.schedule(target='sm_42')\ndef f(x: Tensor[f32, 'N']): pass\n", "CK202"),
+        ("@cake.schedule('sm_90a')\ndef f(x: Tensor[f32, 'N']): pass\n", "CK005"),
+        ("@staticmethod\ndef f(x): pass\n", "CK005"),
+        ("@cake.schedule(target='sm_90a')\ndef f(x: Tensor[f32, 'N']): pass\n", "CK109"),
+    ],
+)
+def test_file_level_errors(text: str, code: str) -> None:
+    result = parse(text, "f.py")
+    assert not result.ok
+    assert result.diagnostics[0].code == code
+    assert not result.programs
+
+
+def test_nothing_is_executed(tmp_path) -> None:
+    marker = tmp_path / "marker"
+    text = f"import os\nos.system('touch {marker}')\nopen({str(marker)!r}, 'w').close()\n"
+    parse(text, "f.py")
+    assert not marker.exists()
+
+
+def test_meta_values_outside_the_domain_are_refused() -> None:
+    text = FRAME.format(body="pass", target="sm_90a", role="warps=1")
+    assert parse(text, "f.py", meta={"W": 3}).diagnostics[0].code == "CK108"
+    assert parse(text, "f.py", meta={"NOPE": 3}).diagnostics[0].code == "CK108"
+    assert parse(text, "f.py", meta={"W": 2}).program().bindings == {"W": 2}
+
+
+def test_a_file_of_five_thousand_lines_is_read() -> None:
+    lines = "\n".join(f"a{i} = lane() + {i}" for i in range(5000))
+    assert errors(lines) == []
+
+
+def test_expansion_is_limited() -> None:
+    body = (
+        "for i in static_range(1000):\n    for j in static_range(1000):\n        v = lane() + i * j"
+    )
+    assert errors(body)[0][0] == "CK006"
+
+
+def test_recursive_helpers_are_refused() -> None:
+    text = "@cake.inline\ndef g(x):\n    return g(x)\n" + FRAME.format(
+        body="a = g(1)", target="sm_90a", role="warps=1"
+    )
+    assert "CK006" in {d.code for d in parse(text, "f.py").diagnostics}
+
+
+def test_a_variable_assigned_per_thread_becomes_per_thread() -> None:
+    text = FRAME.format(
+        body="a = 0\n        if lane() < 4:\n            a = 1\n        b = a + 1",
+        target="sm_90a",
+        role="warps=1",
+    )
+    program = parse(text, "f.py").program()
+    last = program.body_of("r")[-1]
+    assert last.value.type.varying
