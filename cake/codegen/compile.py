@@ -97,9 +97,7 @@ def _compiled(
         program=program,
         source=emitted.source,
         abi=emitted.abi,
-        build=BuildResult(
-            cubin=entry.cubin, ptx=None, log=entry.log, facts=facts, seconds=seconds
-        ),
+        build=BuildResult(cubin=entry.cubin, ptx=None, log=entry.log, facts=facts, seconds=seconds),
         diagnostics=tuple(ptxas_findings(facts, program.loc, spills)),
     )
 

@@ -12,6 +12,7 @@ from cake.codegen.abi import KernelAbi
 from cake.codegen.cuda_abi import arguments, kernel_abi
 from cake.codegen.cuda_kernel import cluster_size, kernel_body
 from cake.codegen.cuda_state import KernelState
+from cake.codegen.cuda_text import identifiers
 from cake.codegen.cuda_writer import Line, render
 from cake.codegen.emit_findings import SMEM_EXCEEDED, TOO_MANY_THREADS, fail
 from cake.ir.program import Program, Role, Smem
@@ -50,7 +51,7 @@ def emit_program(program: Program) -> Emitted:
     for _ in range(MAX_ATTEMPTS):
         kernel = KernelState.of(program, taken)
         body = kernel_body(kernel)
-        clashes = (kernel.helpers.keys() | kernel.locals) & kernel.names.used
+        clashes = ({*map(_function, kernel.helpers)} | kernel.locals) & kernel.names.used
         if not clashes:
             name = f"{program.name}_kernel"
             return Emitted(source=_source(kernel, name, body), abi=kernel_abi(kernel, name))
@@ -82,12 +83,30 @@ def _check_limits(program: Program) -> None:
         )
 
 
+def _function(helper: str) -> str:
+    """The function that a helper defines; overloads are told apart by ``<type>`` behind it."""
+    return helper.partition("<")[0]
+
+
+def _used_helpers(kernel: KernelState, body: list[Line]) -> list[str]:
+    """The helpers that the body calls, and those that they call, in the order of definition."""
+    text = "\n".join(line.text for line in body if not line.is_comment)
+    used: set[str] = set()
+    while True:
+        called = identifiers(text)
+        found = {name for name in kernel.helpers if _function(name) in called} - used
+        if not found:
+            return [code for name, code in kernel.helpers.items() if name in used]
+        used |= found
+        text = "\n".join(kernel.helpers[name] for name in found)
+
+
 def _source(kernel: KernelState, name: str, body: list[Line]) -> str:
     program = kernel.program
     parts = [f"// {name} for {program.target}, emitted by CAKE from {program.loc.file}\n"]
     if kernel.maps:
         parts.append(_TENSOR_MAP)
-    parts += [f"{code}\n" for code in kernel.helpers.values()]
+    parts += [f"{code}\n" for code in _used_helpers(kernel, body)]
     plan, cluster = kernel.plan, cluster_size(program)
     bounds = f"__launch_bounds__({plan.threads}, {plan.min_blocks})"
     if cluster > 1:

@@ -53,6 +53,9 @@ from cake.ops.elementwise_facets import element_expression, is_fused
 from cake.ops.layout import MBARRIER_BYTES
 from cake.targets import get
 
+TILE_EXISTS = "tile_exists"
+"""Whether the tile of a CTA in a cluster lies within the extents (see :mod:`cake.ops.raster`)."""
+
 _ELECT_ONE = """\
 __device__ __forceinline__ bool elect_one() {
   unsigned elected;
@@ -140,7 +143,8 @@ class CudaEmitter:
 
     @contextmanager
     def unrolled(self, count: int, var: str = "i") -> Iterator[None]:
-        self.kernel.locals.add(var)
+        if not self.kernel.names.is_fresh(var):
+            self.kernel.locals.add(var)
         self.line("#pragma unroll")
         with self.block(f"for (int {var} = 0; {var} < {count}; ++{var})"):
             yield

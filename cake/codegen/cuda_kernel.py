@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
-from cake.codegen.cuda_emitter import CudaEmitter
+from cake.codegen.cuda_emitter import TILE_EXISTS, CudaEmitter
 from cake.codegen.cuda_state import KernelState
 from cake.codegen.cuda_stmt import emit_block
 from cake.codegen.cuda_text import bare, c_type, known, paren
@@ -161,13 +162,15 @@ def _grid_coordinates(kernel: KernelState, grid: Grid) -> Iterator[Definition]:
     index = "(int)blockIdx.x"
     if walk.cluster > 1:
         index = f"{index} / {walk.cluster}"
-    tile = kernel.names.fresh("tile")
     names = [kernel.names.of(v) for v in grid.vars]
-    yield Definition(tile, "int", index)
+    tile = index
+    if walk.rank > 1:
+        tile = kernel.names.fresh("tile")
+        yield Definition(tile, "int", index)
     yield from decode(walk, step_extents(walk, kernel.extents), tile, names, kernel.names.fresh)
     if walk.cluster > 1:
         test = f"{names[walk.axis]} < {kernel.extents[walk.axis]}"
-        yield Definition("tile_exists", "bool", test)
+        yield Definition(TILE_EXISTS, "bool", test)
 
 
 def _workspace_strides(kernel: KernelState, cg: CudaEmitter) -> Iterator[Definition]:
@@ -237,7 +240,7 @@ def _roles(kernel: KernelState, writer: Writer) -> None:
         head = "else" if last else f"if (warp < {group.first + group.warps})"
         if i and not last:
             head = f"else {head}"
-        with writer.block("" if len(groups) == 1 else head):
+        with nullcontext() if len(groups) == 1 else writer.block(head):
             _set_registers(kernel, writer, group)
             _group(kernel, writer, group)
 
@@ -284,7 +287,7 @@ def _role(kernel: KernelState, writer: Writer, place: RolePlace, body: RoleBody)
     cg = CudaEmitter(kernel, writer, role=role.name, unit_threads=role.unit_threads)
     grid = kernel.program.find(Grid)
     if grid and cluster_size(kernel.program) > 1:
-        cg.store_guard = "tile_exists"
+        cg.store_guard = TILE_EXISTS
     inside = Writer(body.loc, writer.depth)
     cg.writer = inside
     with kernel.names.scope():

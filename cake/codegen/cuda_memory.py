@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from dataclasses import dataclass
+from math import gcd, prod
 from typing import Protocol
 
 from cake.codegen.cuda_text import CInt, known, paren, scaled, total
-from cake.ir.nodes import Const, Expr, TensorRef, View
+from cake.ir.nodes import Call, Const, Expr, TensorRef, View
 from cake.ir.program import Smem
 from cake.ir.types import SmemView
 from cake.ops.layout import Placement, swizzle_period, swizzled
+
+PERIOD_ROWS = 8
+"""Rows of a column block after which every swizzle repeats."""
 
 
 class Context(Protocol):
@@ -34,57 +38,96 @@ def stage_base(cg: Context, view: View, place: Placement, start: str) -> CInt:
     return total(terms, "u")
 
 
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """Where an element lies along one axis of a buffer.
+
+    ``offset`` is the view's, a known multiple of ``unit``; ``index`` is the place in the view,
+    which has ``extent`` elements. ``pitch`` counts rows from one position to the next.
+    """
+
+    offset: CInt
+    index: CInt
+    extent: int
+    unit: int
+    pitch: int
+
+    @property
+    def position(self) -> CInt:
+        return total([self.offset, self.index])
+
+
 def element_offset(cg: Context, view: View, buffer: Smem, index: Sequence[CInt]) -> CInt:
     """Bytes from the stage's first byte to an element of the view, swizzle applied.
 
     ``index`` has one entry for each logical axis of the view, or is empty for its origin.
     """
+    axes = _axes(cg, view, buffer, index)
+    size = buffer.dtype.bytes
+    row = total(scaled(axis.position, axis.pitch) for axis in axes[:-1])
+    if not buffer.swizzle:
+        return scaled(total([scaled(row, buffer.shape[-1]), axes[-1].position]), size)
+    block, within = _column(axes[-1], buffer)
+    block_bytes = prod(buffer.shape[:-1]) * buffer.swizzle
+    start = total([scaled(block, block_bytes), scaled(row, buffer.swizzle)])
+    if block_bytes % swizzle_period(buffer.swizzle):
+        return _swizzled_address(cg, total([start, within]), buffer.swizzle)
+    # Blocks start on a period, so the XOR depends on the row alone, and of the row only on what
+    # is not known to be whole periods.
+    turning = total(_turning(axis) for axis in axes[:-1])
+    return total([start, _xored(within, turning, buffer.swizzle)])
+
+
+def _axes(cg: Context, view: View, buffer: Smem, index: Sequence[CInt]) -> list[_Along]:
     assert isinstance(view.type, SmemView)
     inside = list(index) or [0] * len(view.type.shape)
     if view.type.transposed:
         inside[-2:] = reversed(inside[-2:])
     dropped = len(buffer.shape) - len(inside)
-    along = [0] * dropped + inside
-    offsets = [integer(cg, o) for o in view.offsets]
-    if not buffer.swizzle:
-        flat = total(
-            scaled(total([offset, i]), prod(buffer.shape[axis + 1 :]))
-            for axis, (offset, i) in enumerate(zip(offsets, along, strict=True))
+    return [
+        _Along(
+            offset=integer(cg, view.offsets[axis]),
+            index=0 if axis < dropped else inside[axis - dropped],
+            extent=1 if axis < dropped else view.type.shape[axis - dropped],
+            unit=_multiple_of(view.offsets[axis]),
+            pitch=prod(buffer.shape[axis + 1 : -1]),
         )
-        return scaled(flat, buffer.dtype.bytes)
-    row = total(
-        scaled(total([offset, i]), prod(buffer.shape[axis + 1 : -1]))
-        for axis, (offset, i) in enumerate(zip(offsets[:-1], along[:-1], strict=True))
-    )
-    extent = view.type.shape[-1] if view.type.shape else 1
-    return _swizzled_offset(cg, buffer, row, (offsets[-1], along[-1], extent))
+        for axis in range(len(buffer.shape))
+    ]
 
 
-def _swizzled_offset(cg: Context, buffer: Smem, row: CInt, column: tuple[CInt, CInt, int]) -> CInt:
-    """Byte offset of (row, column); the column is an offset, an index, and the index's bound."""
+def _multiple_of(e: Expr) -> int:
+    """A number that an integer expression is known to be a multiple of; 0 for zero itself."""
+    if isinstance(e, Const):
+        return abs(int(e.value))
+    if isinstance(e, Call) and e.op in ("add", "sub", "mul"):
+        a, b = (0 if x is None else _multiple_of(x) for x in e.args[:2])
+        return a * b if e.op == "mul" else gcd(a, b)
+    return 1
+
+
+def _turning(axis: _Along) -> CInt:
+    """What an axis adds to the row, modulo the rows after which the swizzle repeats."""
+    if axis.pitch % PERIOD_ROWS == 0:
+        return 0
+    offset = 0 if axis.unit * axis.pitch % PERIOD_ROWS == 0 else axis.offset
+    return scaled(total([offset, axis.index]), axis.pitch)
+
+
+def _column(axis: _Along, buffer: Smem) -> tuple[CInt, CInt]:
+    """The column block of an element, and its byte within the block's row."""
     width, size = buffer.swizzle, buffer.dtype.bytes
-    rows = prod(buffer.shape[:-1])
-    offset, index, extent = column
-    block_bytes = rows * width
-    block: CInt = 0
-    within = total([scaled(offset, size), scaled(index, size)])
-    if isinstance(offset, int) and offset * size // width == (
-        ((offset + extent) * size - 1) // width
-    ):
-        block = offset * size // width
-        within = total([offset * size % width, scaled(index, size)])
-    elif buffer.shape[-1] * size > width:
-        if isinstance(within, int):
-            block, within = divmod(within, width)
-        else:
-            block = f"({paren(within)} >> {width.bit_length() - 1})"
-            within = f"({paren(within)} & {width - 1})"
-    base = total([scaled(block, block_bytes), scaled(row, width)])
-    if block_bytes % swizzle_period(width):
-        return _swizzled_address(cg, total([base, within]), width)
-    # Blocks start on a period, so the XOR depends on the row alone: compilers then see that rows
-    # a period apart differ by a constant.
-    return total([base, _xored(within, row, width)])
+    within = scaled(axis.position, size)
+    if isinstance(axis.offset, int):
+        first, last = axis.offset * size, (axis.offset + axis.extent) * size - 1
+        if first // width == last // width:
+            return first // width, total([first % width, scaled(axis.index, size)])
+    if isinstance(within, int):
+        return divmod(within, width)
+    if buffer.shape[-1] * size <= width:
+        return 0, within
+    shift = width.bit_length() - 1
+    return f"({paren(within)} >> {shift})", f"({paren(within)} & {width - 1})"
 
 
 def _xored(within: CInt, row: CInt, width: int) -> CInt:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cake.codegen.cuda_comment import summary
-from cake.codegen.cuda_emitter import CudaEmitter
+from cake.codegen.cuda_emitter import TILE_EXISTS, CudaEmitter
 from cake.codegen.cuda_state import writes_global
 from cake.codegen.cuda_text import bare, c_type, declaration, known, packing, paren, words
 from cake.codegen.cuda_tiles import decode, group_count, step_extents
@@ -183,7 +183,9 @@ def _for(cg: CudaEmitter, s: For) -> None:
 def _fixed(cg: CudaEmitter, e: Expr, stem: str) -> str:
     """A value taken once, before a loop whose body may change what it depends on."""
     text = bare(cg.scalar(e))
-    if isinstance(e, Const) or not any(isinstance(x, VarRef) for x in (e, *walk_exprs(e))):
+    fixed = {let.targets[0] for let in cg.program.lets}
+    read = {x.name for x in (e, *walk_exprs(e)) if isinstance(x, VarRef)}
+    if isinstance(e, Const) or read <= fixed:
         return text
     name = cg.fresh(stem)
     cg.line(f"const {c_type(_dtype(e.type))} {name} = {text};")
@@ -204,7 +206,9 @@ def _is_pure(e: Expr) -> bool:
     """Whether an expression needs no statements of its own."""
     for x in (e, *walk_exprs(e)):
         primitive = lookup(x.op) if isinstance(x, Call) else None
-        if primitive is not None and (primitive.effects(x) or primitive.convergent):  # type: ignore[arg-type]
+        if primitive is None or not isinstance(x, Call):
+            continue
+        if primitive.effects(x) or primitive.convergent:
             return False
     return True
 
@@ -236,10 +240,9 @@ def _tile_loop(cg: CudaEmitter, s: TileLoop) -> None:
     with cg.block(f"for ({head}; {tile} += (int)gridDim.x{per})"):
         definitions = decode(walk, sizes, tile, names, cg.fresh)
         if c > 1:
-            exists = cg.fresh("tile_exists")
             test = f"{names[walk.axis]} < {extents[walk.axis]}"
-            definitions.append(Definition(exists, "bool", test))
-            cg.store_guard = exists
+            definitions.append(Definition(TILE_EXISTS, "bool", test))
+            cg.store_guard = TILE_EXISTS
         with cg.writer.headed(definitions):
             emit_block(cg, s.body)
         cg.store_guard = None

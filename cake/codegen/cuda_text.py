@@ -227,6 +227,7 @@ class Names:
         self._given: dict[str, str] = {}
         self._used: set[str] = set()
         self._ever: set[str] = set()
+        self._fresh: set[str] = set()
 
     def of(self, name: str) -> str:
         """The C name of an author's name: the same one wherever C++ admits it."""
@@ -261,7 +262,12 @@ class Names:
             k += 1
             name = f"{stem}_{k}"
         self._used.add(name)
+        self._fresh.add(name)
         return name
+
+    def is_fresh(self, name: str) -> bool:
+        """Whether :meth:`fresh` has given the name out."""
+        return name in self._fresh
 
     @property
     def used(self) -> frozenset[str]:
