@@ -201,7 +201,7 @@ def _emit_words(cg: Emitter, call: Call, source: Expr, name: str) -> None:
     if not isinstance(source, View):
         cg.require_alignment(source.tensor, size)  # type: ignore[attr-defined]
     w, per = word(dtype), per_word(dtype)
-    if size >= w.bytes:
+    if dtype != BOOL and size >= w.bytes:
         words = size // w.bytes
         load = load_words(cg, form, dtype, words)
         for first in range(0, count, size // dtype.bytes):

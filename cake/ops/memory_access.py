@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cake.ir.dtypes import F32, F64, I32, I64, TF32, U32, DType
+from cake.ir.dtypes import BOOL, F32, F64, I32, I64, TF32, U32, DType
 from cake.ir.nodes import Expr, Static, TensorRef, View
 from cake.ir.program import Smem
 from cake.ir.types import Scalar, SmemView, TensorPlace
@@ -46,6 +46,7 @@ _WIDE = {
 _PACKED = Word("unsigned", "r", "b32", 4)
 _HALF = Word("unsigned short", "h", "b16", 2)
 _BYTE = Word("unsigned char", "h", "u8", 1)
+_BOOL = Word("bool", "r", "u8", 1)
 
 
 def element(dtype: DType) -> Word:
@@ -54,8 +55,8 @@ def element(dtype: DType) -> Word:
 
 
 def word(dtype: DType) -> Word:
-    """One word of a register array; 16- and 8-bit elements are packed."""
-    return _WIDE.get(dtype, _PACKED)
+    """One word of a register array; 16- and 8-bit elements are packed, truth values are not."""
+    return _BOOL if dtype == BOOL else _WIDE.get(dtype, _PACKED)
 
 
 def per_word(dtype: DType) -> int:
@@ -65,6 +66,8 @@ def per_word(dtype: DType) -> int:
 
 def vector_bytes(dtype: DType, count: int, pitch: int = MAX_BYTES) -> int:
     """Bytes of each access when ``count`` elements move; rows are ``pitch`` bytes apart."""
+    if dtype == BOOL:
+        return 1
     return gcd(count * dtype.bytes, pitch, MAX_BYTES)
 
 
@@ -233,7 +236,7 @@ __device__ __forceinline__ {w.c} {name}({form.parameter}) {{
 def load_words(cg: Emitter, form: Form, dtype: DType, count: int) -> str:
     """Helper ``void name(T* to, at)`` that loads ``count`` words at once."""
     w = word(dtype)
-    name = f"load_{form.suffix}_{_vector(count)}{w.ptx}"
+    name = f"load_{form.suffix}_x{count}_{w.ptx}"
     outputs = ", ".join(f'"={w.constraint}"(to[{i}])' for i in range(count))
     op = f"ld{form.ptx}.{_dotted(count)}{w.ptx}"
     code = f"""\
@@ -260,7 +263,7 @@ __device__ __forceinline__ void {name}({form.parameter}, {w.c} value) {{
 def store_words(cg: Emitter, form: Form, dtype: DType, count: int) -> str:
     """Helper ``void name(at, const T* from)`` that stores ``count`` words at once."""
     w = word(dtype)
-    name = f"store_{form.suffix}_{_vector(count)}{w.ptx}"
+    name = f"store_{form.suffix}_x{count}_{w.ptx}"
     inputs = ", ".join(f'"{w.constraint}"(from[{i}])' for i in range(count))
     code = f"""\
 __device__ __forceinline__ void {name}({form.parameter}, const {w.c}* from) {{
@@ -268,10 +271,6 @@ __device__ __forceinline__ void {name}({form.parameter}, const {w.c}* from) {{
                ::"{form.constraint}"(at), {inputs} : "memory");
 }}"""
     return cg.helper(name, code)
-
-
-def _vector(count: int) -> str:
-    return f"v{count}_" if count > 1 else ""
 
 
 def _dotted(count: int) -> str:

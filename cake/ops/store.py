@@ -214,7 +214,7 @@ def _emit_words(cg: Emitter, form: Form, to: Expr, value: Expr, rank: str) -> No
         cg.require_alignment(to.tensor, size)  # type: ignore[attr-defined]
     array = cg.array(value)
     w, per = word(dtype), per_word(dtype)
-    if size >= w.bytes:
+    if dtype != BOOL and size >= w.bytes:
         name = store_words(cg, form, dtype, size // w.bytes)
         for first in range(0, count, size // dtype.bytes):
             source = f"{array} + {first // per}" if first else array
@@ -223,6 +223,7 @@ def _emit_words(cg: Emitter, form: Form, to: Expr, value: Expr, rank: str) -> No
     name = store_element(cg, form, dtype)
     for i in range(count):
         part = cg.element(value, str(i), value.type)
+        part = f"(unsigned char){part}" if dtype == BOOL else part
         cg.line(f"{name}({address(cg, to, str(i))}{rank}, {part});")
 
 
