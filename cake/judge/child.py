@@ -53,9 +53,11 @@ class Child:
         assert self._process.stdout is not None
         self._output_fd = self._process.stdout.fileno()
         self._selector = selectors.DefaultSelector()
-        for fd in (self._reply, self._output_fd):
+        for fd in (self._request, self._reply, self._output_fd):
             os.set_blocking(fd, False)
+        for fd in (self._reply, self._output_fd):
             self._selector.register(fd, selectors.EVENT_READ)
+        self._outgoing = b""
         self._pending = b""
         self._printed = 0
         self._tail: deque[bytes] = deque()
@@ -88,8 +90,9 @@ class Child:
         floods its output, :class:`ProtocolError` if it answers with something else.
         """
         deadline = time.monotonic() + seconds
-        with contextlib.suppress(BrokenPipeError):  # the wait below says how the child ended
-            os.write(self._request, to_line(message))
+        if not self._outgoing:
+            self._selector.register(self._request, selectors.EVENT_WRITE)
+        self._outgoing += to_line(message)
         while b"\n" not in self._pending:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -100,34 +103,49 @@ class Child:
         return from_line(line)
 
     def _wait(self, seconds: float) -> None:
-        """Read what comes within ``seconds``. The process is looked at first: what it wrote
-        before its end is then still read."""
+        """Move what the pipes take and give within ``seconds``. The process is looked at first:
+        what it wrote before its end is then still read."""
         ended = self._process.poll()
-        closed = False
+        closed = answering = False
         for key, _ in self._selector.select(seconds):
-            data = os.read(key.fd, READ_BYTES)
-            if not data:
-                self._selector.unregister(key.fd)
-                closed = closed or key.fd == self._reply
-            elif key.fd == self._reply:
-                self._pending += data
+            if key.fd == self._request:
+                self._write_some()
+            elif key.fd == self._output_fd:
+                self._read_output()
             else:
-                self._note_output(data)
-        if b"\n" in self._pending:
-            return
+                data = os.read(self._reply, READ_BYTES)
+                self._pending += data
+                answering, closed = bool(data), not data
         if len(self._pending) > LINE_LIMIT:
             raise ProtocolError(f"an answer is longer than {LINE_LIMIT} bytes")
+        if answering:
+            return
         if closed:
             # A dying process closes its pipes a moment before it can be waited for.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 ended = self._process.wait(timeout=CLOSING_SECONDS)
-        if ended is not None:
-            raise ChildDied(f"the process ended {_ending(ended)} before its answer")
-        if closed:
+        if ended is not None or closed:
             self._kill()
-            raise ChildDied("the process closed its pipe before its answer")
+            self._read_output()
+            how = "closed its pipe" if ended is None else f"ended {_ending(ended)}"
+            raise ChildDied(f"the process {how} before its answer")
 
-    def _note_output(self, data: bytes) -> None:
+    def _write_some(self) -> None:
+        try:
+            written = os.write(self._request, self._outgoing)
+        except BrokenPipeError:  # the reading side says how the child ended
+            written = len(self._outgoing)
+        self._outgoing = self._outgoing[written:]
+        if not self._outgoing:
+            self._selector.unregister(self._request)
+
+    def _read_output(self) -> None:
+        try:
+            data = os.read(self._output_fd, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data and self._output_fd in self._selector.get_map():
+            self._selector.unregister(self._output_fd)
         self._printed += len(data)
         self._tail.append(data)
         while len(self._tail) > 1 and sum(map(len, self._tail)) - len(self._tail[0]) > OUTPUT_KEPT:

@@ -42,7 +42,8 @@ class Evaluation:
     """What to judge: ``candidate`` on ``cases`` of ``workload``.
 
     ``families`` are input families (all of the contract if empty); ``plugins`` modules that
-    register runners in the child; ``max_rows`` bounds the rows compared per output (None: all).
+    register runners in the child; ``max_rows`` bounds the rows compared per output (None: as many
+    as the reference computes in a second or two).
     ``seed`` is for replays: it is otherwise drawn after the build, case by case. ``timing`` asks
     for times of the cases that are correct.
     """
@@ -53,7 +54,7 @@ class Evaluation:
     device: str = "cpu"
     families: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
-    max_rows: int | None = 2048
+    max_rows: int | None = None
     seed: int | None = None
     timing: TimingPlan | None = None
     limits: Limits = field(default_factory=Limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -29,7 +29,10 @@ from cake.judge.protocol import (
     save_arrays,
 )
 from cake.judge.verdict import CaseResult, Status, Summary, TimingResult, Verdict, worst
-from cake.workloads import Case, Comparison, compare, generate, get, problem
+from cake.workloads import Case, Comparison, Problem, compare, generate, get, problem
+
+CHECK_FLOPS = 2 * 10**10  # float64 operations that one core does in a second or two
+LEAST_ROWS = 64
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -150,14 +153,26 @@ class Session:
             if len(timed.candidate_ms) != plan.samples:
                 given = len(timed.candidate_ms)
                 raise _Stop("crashed", f"{given} samples instead of {plan.samples}", final=True)
-            wrong = []
-            for sample in keep:
-                outputs = self._load(case, folder / "outputs" / str(sample))
-                # Whatever number the child says, it names one of the contents.
-                content = contents[timed.kept.get(str(sample), 0) % plan.contents]
-                detail = self._compare(case, content, outputs, sample).detail
-                wrong += [f"timed sample {sample}: {detail}"] if detail else []
+            wrong = [
+                f"timed sample {sample}: {detail}"
+                for sample in keep
+                if (detail := self._check_sample(case, contents, timed, sample, folder))
+            ]
         self._timings.append(_timing_result(case, plan, timed, wrong))
+
+    def _check_sample(
+        self,
+        case: Case,
+        contents: Sequence[Mapping[str, Array]],
+        timed: Timed,
+        sample: int,
+        folder: Path,
+    ) -> str:
+        """What is wrong with the outputs of a timed sample; empty if nothing is."""
+        outputs = self._load(case, folder / "outputs" / str(sample))
+        # Whatever number the child says, it names one of the contents.
+        content = contents[timed.kept.get(str(sample), 0) % len(contents)]
+        return self._compare(case, content, outputs, self._seed + sample).detail
 
     def _load(self, case: Case, folder: Path) -> dict[str, Array]:
         try:
@@ -168,13 +183,14 @@ class Session:
     def _compare(
         self, case: Case, inputs: Mapping[str, Array], outputs: Mapping[str, Array], seed: int
     ) -> Comparison:
+        instance = problem(self._contract, case.shape, case.dtype)
         return compare(
             self._contract,
             case.shape,
             case.dtype,
             inputs,
             outputs,
-            max_rows=self._evaluation.max_rows,
+            max_rows=self._evaluation.max_rows or _rows_in_reach(instance),
             seed=seed,
         )
 
@@ -224,6 +240,11 @@ class Session:
             output=self._child.output,
             seconds=seconds,
         )
+
+
+def _rows_in_reach(instance: Problem) -> int:
+    """How many rows the reference may compute with ``CHECK_FLOPS`` operations."""
+    return max(LEAST_ROWS, CHECK_FLOPS * instance.rows // max(instance.flops, 1))
 
 
 @contextmanager

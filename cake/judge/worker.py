@@ -43,6 +43,7 @@ from cake.judge.timing import Bind, Call, Stopwatch
 from cake.workloads import Problem, get, problem
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+TRACE_KEPT = 8000  # characters; the end says what happened
 
 
 class Worker:
@@ -72,8 +73,9 @@ class Worker:
             return Failed(status="build_failed", message=str(error), trace="")
         except Exception as error:
             # Whatever it is, it ends this process: a CUDA error spoils all later calls.
-            message_text = f"{type(error).__name__}: {error}"
-            return Failed(status="crashed", message=message_text, trace=traceback.format_exc())
+            text = f"{type(error).__name__}: {error}"
+            trace = "".join(traceback.format_tb(error.__traceback__))
+            return Failed(status="crashed", message=text, trace=trace[-TRACE_KEPT:])
         return Failed(status="crashed", message=f"{type(message).__name__} is no request", trace="")
 
     def _open(self, request: Open) -> Ready:

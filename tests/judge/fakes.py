@@ -108,7 +108,7 @@ def crashes_on_zero(problem: Problem, tensors: Tensors) -> None:
 
 @runner
 def raises(problem: Problem, tensors: Tensors) -> None:
-    raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
+    raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS " + 200_000 * ".")
 
 
 @runner
