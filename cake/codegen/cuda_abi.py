@@ -70,13 +70,19 @@ def arguments(kernel: KernelState) -> list[tuple[str, Arg]]:
         out.append((f"int {names.of(dim)}", DimArg(symbol=dim, dtype="i32")))
     for tensor in program.tensors:
         if tensor.name in kernel.pointers:
-            for axis in range(len(tensor.shape) - 1):
-                name = kernel.strides[tensor.name, axis]
-                out.append((f"long long {name}", StrideArg(tensor=tensor.name, axis=axis)))
+            out += _strides(kernel, tensor)
     for p in program.params:
         if isinstance(p, ScalarParam):
             out.append((f"{c_type(p.dtype)} {names.of(p.name)}", ScalarArg(name=p.name)))
     return out
+
+
+def _strides(kernel: KernelState, tensor: TensorParam) -> Iterator[tuple[str, Arg]]:
+    """Strides of all axes but the last, whose stride is 1; vector accesses need multiples."""
+    multiple = max(1, kernel.alignments.get(tensor.name, 1) // tensor.dtype.bytes)
+    for axis in range(len(tensor.shape) - 1):
+        meaning = StrideArg(tensor=tensor.name, axis=axis, multiple=multiple)
+        yield f"long long {kernel.strides[tensor.name, axis]}", meaning
 
 
 def kernel_abi(kernel: KernelState, name: str) -> KernelAbi:
@@ -147,6 +153,13 @@ def _guards(kernel: KernelState, host: HostText) -> Iterator[Guard]:
         yield _guard(
             f"{dim} < {INT_LIMIT}", f"dimension {dim} is below 2^31: indices are i32", program.loc
         )
+    for w in program.find(WorkspaceDecl):
+        align = kernel.alignments.get(w.name, 1)
+        if len(w.shape) > 1 and align > w.dtype.bytes:
+            row = f"{host.of(w.shape[-1])} * {w.dtype.bytes}"
+            yield _guard(
+                f"{row} % {align} == 0", f"rows of {w.name} are multiples of {align} bytes", w.loc
+            )
     tiles = _tiles(program)
     if tiles is None:
         return

@@ -111,6 +111,15 @@ class CudaEmitter:
             self._computed.pop()
 
     @contextmanager
+    def statement(self) -> Iterator[None]:
+        """A statement of its own: operands of the one around it are computed anew."""
+        outer, self._computed = self._computed, [{}]
+        try:
+            yield
+        finally:
+            self._computed = outer
+
+    @contextmanager
     def elected(self) -> Iterator[None]:
         if self._elected:
             yield

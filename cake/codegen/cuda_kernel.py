@@ -12,7 +12,7 @@ from cake.codegen.cuda_text import bare, c_type, known, paren
 from cake.codegen.cuda_tiles import decode, step_extents
 from cake.codegen.cuda_writer import Definition, Line, Writer
 from cake.codegen.emit_findings import NO_EMISSION, fail
-from cake.ir.nodes import Assign, RoleBody, VarRef, walk_exprs
+from cake.ir.nodes import Assign, RoleBody, VarRef, walk_calls, walk_exprs
 from cake.ir.program import (
     Barrier,
     Cluster,
@@ -203,8 +203,13 @@ def _set_up(kernel: KernelState, writer: Writer) -> None:
         writer.line(f"{cg.helper('sync_cluster', _SYNC_CLUSTER)}();")
     elif barriers:
         writer.line("__syncthreads();")
-    if any(o.pdl for o in program.find(LaunchOptions)):
+    if any(o.pdl for o in program.find(LaunchOptions)) and not _waits_itself(program):
         writer.line(_WAIT_LAUNCH)
+
+
+def _waits_itself(program: Program) -> bool:
+    """Whether the schedule says where it waits for the kernels before it."""
+    return any(call.op == "pdl_wait" for role in program.roles for call in walk_calls(role.body))
 
 
 def _barriers(kernel: KernelState) -> Iterator[tuple[str, int, int]]:

@@ -43,7 +43,7 @@ def emit_block(cg: CudaEmitter, block: Block) -> None:
     for s in block:
         cg.writer.loc = s.loc
         cg.writer.comment(summary(cg.program, s))
-        with cg.temporaries():
+        with cg.statement():
             _statement(cg, s)
 
 
@@ -169,8 +169,8 @@ def _store_guard(cg: CudaEmitter, call: Call) -> Iterator[None]:
 
 
 def _for(cg: CudaEmitter, s: For) -> None:
-    start, step = bare(cg.scalar(s.start)), bare(cg.scalar(s.step))
-    stop = _fixed(cg, s.stop, f"{s.var}_stop")
+    start = bare(cg.scalar(s.start))
+    stop, step = _fixed(cg, s.stop, f"{s.var}_stop"), _fixed(cg, s.step, f"{s.var}_step")
     var = cg.name_of(s.var)
     advance = f"++{var}" if step == "1" else f"{var} += {step}"
     kind = c_type(_dtype(s.start.type))

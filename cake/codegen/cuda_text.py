@@ -250,10 +250,11 @@ class Names:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Names that are fresh inside may be given out again afterwards."""
-        before = set(self._used)
+        used, fresh = set(self._used), set(self._fresh)
         yield
         self._ever |= self._used
-        self._used = before | set(self._given.values())
+        self._used = used | set(self._given.values())
+        self._fresh = fresh
 
     def fresh(self, stem: str) -> str:
         """``stem``, or ``stem_1``, ``stem_2``, ... if it is taken."""

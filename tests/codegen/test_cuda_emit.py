@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from cake.codegen.cuda import emit_program
 from cake.codegen.cuda_writer import without_line_directives
 from cake.codegen.hostexpr import HostExpr
 from cake.diag import CakeError
+from cake.ir.dtypes import F32, I32
+from cake.ir.nodes import DimRef
+from cake.ir.program import Grid, WorkspaceDecl
+from cake.ir.types import Scalar
 from tests.codegen.schedules import COPY, GEMM, MIXED, SCALE, program
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,8 +30,11 @@ def body(source: str) -> str:
 
 @pytest.mark.parametrize(("name", "source"), [("scale", SCALE), ("copy", COPY)])
 def test_golden(name: str, source: str) -> None:
-    found = body(emit_program(program(source)).source)
-    assert found == (GOLDEN / f"{name}.cu").read_text()
+    """CAKE_UPDATE_GOLDEN=1 accepts a change of the emitted text."""
+    found, file = body(emit_program(program(source)).source), GOLDEN / f"{name}.cu"
+    if os.environ.get("CAKE_UPDATE_GOLDEN"):
+        file.write_text(found)
+    assert found == file.read_text()
 
 
 def test_emission_is_deterministic() -> None:
@@ -60,8 +68,8 @@ def test_arguments_of_pointers_have_strides() -> None:
         PointerArg(tensor="y"),
         DimArg(symbol="M", dtype="i32"),
         DimArg(symbol="N", dtype="i32"),
-        StrideArg(tensor="x", axis=0),
-        StrideArg(tensor="y", axis=0),
+        StrideArg(tensor="x", axis=0, multiple=4),
+        StrideArg(tensor="y", axis=0, multiple=4),
         ScalarArg(name="a"),
     )
     assert [(t.name, t.writable, t.align) for t in abi.tensors] == [
@@ -149,13 +157,76 @@ def test_register_budgets_and_idle_warps() -> None:
     assert "__launch_bounds__(256, 1)" in text
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_dependent_launches_wait_once(own: bool) -> None:
+    source = COPY.replace("    X =", "    launch(pdl=True)\n    X =")
+    if own:
+        source = source.replace("    with load:\n", "    with load:\n        pdl_wait()\n")
+    emitted = emit_program(program(source))
+    assert emitted.abi.pdl
+    assert emitted.source.count("griddepcontrol.wait") == 1
+    assert body(emitted.source).count("griddepcontrol.wait") == int(not own)
+
+
+WORKSPACE = """
+@cake.schedule(target="sm_80")
+def fill(x: Tensor[f32, "N"], W: Tensor[f32, "R", "N"]):
+    m = grid(cdiv(N, 64))
+    work = role(warps=1)
+    with work:
+        for n in range(lane() * 4, N, 128):
+            store(W[m, n], load(x[n], 4))
+"""
+
+
+def test_workspaces_are_contiguous() -> None:
+    p = program(WORKSPACE)
+    (grid,) = p.find(Grid)
+    n = DimRef(name="N", type=Scalar(I32), loc=p.loc)
+    shape = (grid.extents[0], n)
+    w = WorkspaceDecl(name="W", dtype=F32, shape=shape, zeroed=True, loc=p.loc)
+    emitted = emit_program(replace(p, params=p.params[:1], resources=(*p.resources, w)))
+    text = body(emitted.source)
+    assert "const long long W_stride_0 = (long long)N;" in text
+    assert "W + (long long)m * W_stride_0 + n" in text
+    (found,) = emitted.abi.workspaces
+    assert found.zeroed
+    assert HostExpr(found.bytes).evaluate({"N": 100}) == 2 * 100 * 4
+    rows = [HostExpr(g.text) for g in emitted.abi.guards if "rows of W" in g.message]
+    assert [r.evaluate({"N": 100}) for r in rows] == [1]
+    assert [r.evaluate({"N": 101}) for r in rows] == [0]
+
+
+LOOPS = """
+@cake.schedule(target="sm_80")
+def loops(x: Tensor[i32, "N"], y: Tensor[i32, "N"]):
+    work = role(warps=1)
+    with work:
+        end = load(x[0])
+        for i in range(0, end, load(x[1])):
+            end = end + 1
+            store(y[i], end)
+        if load(x[2]) > 0:
+            store(y[0], 1)
+        elif load(x[3]) > 0:
+            store(y[0], 2)
+"""
+
+
+def test_ranges_are_fixed_before_the_loop() -> None:
+    text = body(emit_program(program(LOOPS)).source)
+    assert "const int i_stop = end;" in text
+    assert "for (int i_ = 0; i_ < i_stop; i_ += load_1) {" in text
+    assert "} else {" in text  # the second condition loads, so it is no `else if`
+    assert "else if" not in text
+
+
 def test_names_of_helpers_and_keywords_are_avoided() -> None:
-    source = SCALE.replace("inside", "load_global_v4_f32").replace(" i ", " register ")
-    source = source.replace("m, i]", "m, register]")
-    text = body(emit_program(program(source)).source)
-    assert "int register_ = " in text
-    assert "bool load_global_v4_f32_ = register_ < N;" in text
-    assert "load_global_v4_f32(v, " in text
+    source = COPY.replace("for m, n", "for elect_one, register").replace("[m * ", "[elect_one * ")
+    text = body(emit_program(program(source.replace(" n * ", " register * "))).source)
+    assert "const int elect_one_ = outer;" in text
+    assert "const int register_ = tile - outer * tiles_1;" in text
+    assert "const bool leader = elect_one();" in text
 
 
 def test_smem_beyond_the_limit_is_refused() -> None:

@@ -22,7 +22,7 @@ scale_kernel(
   // v = load(x[m, i], 4, mask=inside, fill=0.0)
   float v[4];
   if (inside) {
-    load_global_v4_f32(v, x + (long long)m * x_stride_0 + i_);
+    load_global_x4_f32(v, x + (long long)m * x_stride_0 + i_);
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -37,6 +37,6 @@ scale_kernel(
   }
   // store(y[m, i], v, mask=inside)
   if (inside) {
-    store_global_v4_f32(y + (long long)m * y_stride_0 + i_, v);
+    store_global_x4_f32(y + (long long)m * y_stride_0 + i_, v);
   }
 }
