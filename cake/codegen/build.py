@@ -80,6 +80,8 @@ def compile_cubin(
         "-std=c++17",
         "-default-device",
         "--ptxas-options=-v",
+        # With a driver at hand NVRTC keeps a cache of its own, and a hit has no ptxas report.
+        "--no-cache",
         *(["-lineinfo"] if lineinfo else []),
         *([f"--include-path={cuda_include_dir()}"] if include_cuda_headers else []),
         *options,
