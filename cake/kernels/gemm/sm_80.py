@@ -18,8 +18,8 @@ def gemm(
     TM: meta(32, 64) = 64,
     TN: meta(32, 64) = 64,
     BK: meta(32, 64) = 64,
-    STAGES: meta(2, 3, 4, 6) = 4,
-    GROUP: meta(1, 4, 8, 16) = 8,
+    STAGES: meta(2, 3, 4, 6) = 3,
+    GROUP: meta(1, 4, 8, 16) = 16,
 ):
     BM = WM * TM
     BN = WN * TN

@@ -57,7 +57,6 @@ def gemm(
             for c in static_range(BN // 64):
                 out = cast(columns(acc, c * 64, 64), O)
                 tma_store_wait(1)
-                unit_sync()
                 stmatrix(E[wg * 2 + c % 2], out)
                 fence_async()
                 unit_sync()
