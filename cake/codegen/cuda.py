@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from cake.codegen.abi import KernelAbi
 from cake.codegen.cuda_abi import arguments, kernel_abi
-from cake.codegen.cuda_kernel import cluster_size, kernel_body
+from cake.codegen.cuda_kernel import kernel_body
 from cake.codegen.cuda_state import KernelState
 from cake.codegen.cuda_text import identifiers
 from cake.codegen.cuda_writer import Line, render
 from cake.codegen.emit_findings import SMEM_EXCEEDED, TOO_MANY_THREADS, fail
 from cake.ir.program import Program, Role, Smem
+from cake.ops.raster import cluster_size
 from cake.targets import get
 
 EMITTER_VERSION = "1"

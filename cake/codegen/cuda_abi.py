@@ -20,7 +20,6 @@ from cake.codegen.abi import (
     WorkspaceArg,
 )
 from cake.codegen.cuda_emitter import pointer_type
-from cake.codegen.cuda_kernel import cluster_size
 from cake.codegen.cuda_state import KernelState, writes_global
 from cake.codegen.cuda_text import c_type
 from cake.codegen.cuda_tiles import host_resident, host_tiles
@@ -37,7 +36,7 @@ from cake.ir.program import (
     WorkspaceDecl,
 )
 from cake.lang.printer import print_expr
-from cake.ops.raster import Walk, walk_of
+from cake.ops.raster import Walk, cluster_size, walk_of
 
 MAP_ALIGNMENT = 16  # CUDA driver API, cuTensorMapEncodeTiled: globalAddress
 INT_LIMIT = 2**31

@@ -6,59 +6,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from cake.codegen.cuda_emitter import TILE_EXISTS, CudaEmitter
+from cake.codegen.cuda_setup import leave, set_up
 from cake.codegen.cuda_state import KernelState
 from cake.codegen.cuda_stmt import emit_block
 from cake.codegen.cuda_text import bare, c_type, known, paren
 from cake.codegen.cuda_tiles import decode, step_extents
 from cake.codegen.cuda_writer import Definition, Line, Writer
 from cake.codegen.emit_findings import NO_EMISSION, fail
-from cake.ir.nodes import Assign, RoleBody, VarRef, walk_calls, walk_exprs
+from cake.ir.nodes import Assign, RoleBody, VarRef, walk_exprs
 from cake.ir.program import (
     Barrier,
-    Cluster,
     Grid,
-    LaunchOptions,
     Pipeline,
-    Program,
     Role,
     Smem,
     Tiles,
     WorkspaceDecl,
 )
 from cake.ir.types import element_dtype
-from cake.ops.layout import MBARRIER_BYTES
-from cake.ops.raster import walk_of
-from cake.ops.rings import ring_facts
+from cake.ops.raster import cluster_size, walk_of
 from cake.ops.warps import RolePlace, WarpGroupPlan
 from cake.targets import get
 
-_SYNC_CLUSTER = """\
-__device__ __forceinline__ void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\\n"
-      "barrier.cluster.wait.acquire.aligned;\\n" ::: "memory");
-}"""
 _CLUSTER_RANK = """\
 __device__ __forceinline__ int cluster_rank() {
   int rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }"""
-_MBAR_INIT = """\
-__device__ __forceinline__ void mbar_init(unsigned bar, unsigned count) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
-}"""
-_PREFETCH_MAP = """\
-__device__ __forceinline__ void prefetch_map(const void* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}"""
-_FENCE_INIT = 'asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");'
-_WAIT_LAUNCH = 'asm volatile("griddepcontrol.wait;" ::: "memory");'
-
-
-def cluster_size(program: Program) -> int:
-    """CTAs of a cluster; 1 without clusters."""
-    return next((c.size for c in program.find(Cluster)), 1)
 
 
 def kernel_body(kernel: KernelState) -> list[Line]:
@@ -70,12 +45,9 @@ def kernel_body(kernel: KernelState) -> list[Line]:
         start = len(writer.lines)
         _roles(kernel, writer)
         writer.loc = program.loc
-        if cluster_size(program) > 1:
-            writer.comment("No CTA leaves while its shared memory may be reached from another one.")
-            writer.line("__syncwarp();")
-            writer.line(f"{kernel.helper('sync_cluster', _SYNC_CLUSTER)}();")
+        leave(kernel, writer)
         setup = Writer(program.loc, depth=1)
-        _set_up(kernel, setup)
+        set_up(kernel, setup)
         writer.lines[start:start] = setup.lines
     if kernel.layout.bytes:
         head = f"extern __shared__ __align__({kernel.layout.alignment}) unsigned char smem_block[];"
@@ -181,56 +153,6 @@ def _workspace_strides(kernel: KernelState, cg: CudaEmitter) -> Iterator[Definit
             extent = paren(cg.scalar(workspace.shape[axis]))
             stride = f"(long long){extent}" if stride == "1" else f"{stride} * {extent}"
             yield Definition(kernel.strides[workspace.name, axis - 1], "long long", stride)
-
-
-# -- set-up ----------------------------------------------------------------------------------------
-
-
-def _set_up(kernel: KernelState, writer: Writer) -> None:
-    """Barriers and tensor maps, before anybody uses them."""
-    program = kernel.program
-    cg = CudaEmitter(kernel, writer)
-    barriers = list(_barriers(kernel))
-    if barriers or kernel.maps:
-        with writer.block("if (threadIdx.x == 0)"):
-            for name in kernel.maps.values():
-                writer.line(f"{cg.helper('prefetch_map', _PREFETCH_MAP)}(&{name});")
-            for name, slots, count in barriers:
-                _init(cg, name, slots, count)
-            if barriers and get(program.target).cluster:
-                writer.line(_FENCE_INIT)
-    if cluster_size(program) > 1:
-        writer.line(f"{cg.helper('sync_cluster', _SYNC_CLUSTER)}();")
-    elif barriers:
-        writer.line("__syncthreads();")
-    if any(o.pdl for o in program.find(LaunchOptions)) and not _waits_itself(program):
-        writer.line(_WAIT_LAUNCH)
-
-
-def _waits_itself(program: Program) -> bool:
-    """Whether the schedule says where it waits for the kernels before it."""
-    return any(call.op == "pdl_wait" for role in program.roles for call in walk_calls(role.body))
-
-
-def _barriers(kernel: KernelState) -> Iterator[tuple[str, int, int]]:
-    """Name, slots and arrival count of every group of mbarriers."""
-    program = kernel.program
-    for ring in program.find(Pipeline):
-        facts = ring_facts(program, ring.name)
-        yield f"{ring.name}_full", ring.stages, facts.full_count
-        yield f"{ring.name}_empty", ring.stages, facts.empty_count
-    for barrier in program.find(Barrier):
-        yield barrier.name, barrier.slots, barrier.arrivals
-
-
-def _init(cg: CudaEmitter, name: str, slots: int, count: int) -> None:
-    init = cg.helper("mbar_init", _MBAR_INIT)
-    base = f"smem + {cg.kernel.offsets[name]}"
-    if slots == 1:
-        cg.line(f"{init}({base}, {count});")
-        return
-    with cg.unrolled(slots):
-        cg.line(f"{init}({base} + i * {MBARRIER_BYTES}, {count});")
 
 
 # -- roles -----------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cake.codegen.cuda_text import CInt, Names
+from cake.codegen.cuda_names import Names
+from cake.codegen.cuda_text import CInt
 from cake.codegen.emit_findings import TENSOR_RANK, fail
 from cake.ir.nodes import Call, TensorRef, walk_calls
 from cake.ir.program import Program, TensorParam, WorkspaceDecl

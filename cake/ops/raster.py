@@ -29,9 +29,14 @@ class Walk:
     cluster: int
 
 
+def cluster_size(program: Program) -> int:
+    """CTAs of a cluster; 1 without clusters."""
+    return next((c.size for c in program.find(Cluster)), 1)
+
+
 def walk_of(program: Program, tiles: Grid | Tiles) -> Walk:
     """How the tiles of a grid or persistent tile set are walked."""
-    cluster = next((c.size for c in program.find(Cluster)), 1)
+    cluster = cluster_size(program)
     rank = len(tiles.extents)
     banded = tiles.raster > 1 and rank > 1
     return Walk(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cake.codegen.cuda_names import Names
 from cake.codegen.cuda_text import (
-    Names,
     bare,
     declaration,
     literal,
