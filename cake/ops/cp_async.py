@@ -27,6 +27,7 @@ from cake.ops.base import (
 )
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit, Wait
+from cake.ops.memory_access import pitch_of
 from cake.ops.tiles import (
     check_multiple,
     freeze,
@@ -55,6 +56,14 @@ def _typing(t: TypingContext, call: Call) -> Type:
             view,
             helps=("choose bytes=8 or bytes=4", "or make the rows of the tile longer"),
             facts={"row_bytes": row, "bytes": size},
+        )
+    pitch = pitch_of(t, view)
+    if pitch % size:
+        t.fail(
+            f"rows of {view.base} are {pitch} bytes apart, not a multiple of {size}",
+            view,
+            helps=("choose bytes=8 or bytes=4", "or pad the rows"),
+            facts={"pitch": pitch, "bytes": size},
         )
     per = size // tile.dtype.bytes
     typed_multiple(t, place.index[-1], per, "the last coordinate of the place")
