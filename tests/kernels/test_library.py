@@ -1,0 +1,48 @@
+"""The shipped schedules are found by workload and target."""
+
+import pytest
+
+from cake.kernels import available, schedule_file, schedules
+from cake.kernels.library import _serves
+from cake.targets import UnknownTarget
+from cake.workloads import names
+
+
+def test_every_workload_has_a_schedule_for_hopper() -> None:
+    assert all(schedules(workload, "sm_90a") for workload in names())
+
+
+def test_files_written_for_the_target_come_first() -> None:
+    found = schedules("gemm", "sm_90a")
+    assert [f.written_for for f in found[:1]] == ["sm_90a"]
+    assert [f.name for f in found if f.written_for == "sm_80"] == ["sm_80"]
+    assert {f.target for f in found} == {"sm_90a"}
+
+
+def test_suffixed_targets_serve_nothing_else() -> None:
+    assert _serves("sm_80", "sm_90a")
+    assert not _serves("sm_90a", "sm_100a")
+    assert not _serves("sm_90a", "sm_80")
+    assert not _serves("sm_80", "sm_80")
+
+
+def test_an_older_target_does_not_get_hopper_files() -> None:
+    assert {f.written_for for f in schedules("gemm", "sm_80")} == {"sm_80"}
+
+
+def test_unknown_workloads_have_no_schedules_and_unknown_targets_are_errors() -> None:
+    assert schedules("no_such_workload", "sm_90a") == ()
+    assert available("no_such_workload") == ()
+    with pytest.raises(UnknownTarget):
+        schedules("gemm", "sm_90")
+
+
+def test_available_names_the_targets_of_a_workload() -> None:
+    assert available("gemm") == ("sm_80", "sm_90a")
+
+
+def test_a_users_file_keeps_its_text(tmp_path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("# Straße\n")
+    file = schedule_file(path, "sm_90a")
+    assert (file.name, file.target, file.text) == ("mine", "sm_90a", "# Straße\n")
