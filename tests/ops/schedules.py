@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from textwrap import dedent, indent
+from typing import Any
 
+from cake.codegen.compile import compile_program
 from cake.ir.program import Program
 from cake.lang.elaborate import parse
+from cake.simulate.run import simulate
 
 PARAMS = (
     'x: Tensor[bf16, "B", "M", 128], y: Tensor[f32, "M", "N"], '
@@ -41,3 +44,23 @@ def message(body: str, decls: str = "", *, role: str = "warps=1", **options: str
 def accepted(body: str, decls: str = "", *, role: str = "warps=1", **options: str) -> Program:
     """A one-role schedule that must elaborate."""
     return program(one_role(body, role), decls, **options)
+
+
+def run(made: Program, tensors: dict[str, Any], order: str = "late", **options: Any) -> None:
+    """Simulate a program that must have no findings; tensors are written in place."""
+    found = simulate(made, tensors, {}, order=order, **options)
+    assert found.ok, [d.message for d in found.findings]
+
+
+def finding(made: Program, tensors: dict[str, Any]) -> str:
+    """Code and message of the only finding of a simulation."""
+    result = simulate(made, tensors, {})
+    assert len(result.findings) == 1, [d.message for d in result.findings]
+    return f"{result.findings[0].code}: {result.findings[0].message}"
+
+
+def cuda(made: Program) -> str:
+    """The emitted source of a program that must compile without notices."""
+    compiled = compile_program(made)
+    assert not compiled.diagnostics, [d.message for d in compiled.diagnostics]
+    return compiled.source
