@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cake.codegen.emit_findings import NOT_HOST, fail
+from cake.ir.dtypes import F32
 from cake.ir.nodes import Call, Const, DimRef, Expr, VarRef
 from cake.ir.program import Program
 
@@ -37,7 +38,9 @@ class HostText:
 
         Raises CakeError (``not-a-host-expression``) for what the host cannot evaluate.
         """
-        if isinstance(e, Const) and not isinstance(e.value, float):
+        if getattr(e.type, "dtype", None) == F32:
+            fail(NOT_HOST, "the host cannot evaluate a float", e.loc)
+        if isinstance(e, Const):
             return str(int(e.value)) if e.value >= 0 else f"({int(e.value)})"
         if isinstance(e, DimRef):
             return e.name
