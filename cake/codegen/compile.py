@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ from cake.codegen.build import BuildError, BuildResult, compile_cubin, compiler_
 from cake.codegen.build_findings import ptxas_findings
 from cake.codegen.cache import CacheEntry, KernelCache, cache_key
 from cake.codegen.cuda import EMITTER_VERSION, Emitted, emit_program
-from cake.codegen.cuda_writer import line_places
+from cake.codegen.cuda_writer import line_places, without_line_directives
 from cake.codegen.ptxas import Place, PtxasFacts
 from cake.codegen.sass import spill_places
 from cake.diag import Diagnostic
@@ -52,7 +53,7 @@ def compile_program(program: Program, *, cache: KernelCache | None = None) -> Co
     key = cache_key(
         ir_text=print_program(program),
         target=program.target,
-        emitter_version=EMITTER_VERSION,
+        emitter_version=_emitter_version(emitted),
         compiler_version=compiler_version(),
         flags=FLAGS,
     )
@@ -65,6 +66,15 @@ def compile_program(program: Program, *, cache: KernelCache | None = None) -> Co
         return _entry(emitted, result)
 
     return _compiled(program, emitted, cache.get_or_build(key, build), seconds)
+
+
+def _emitter_version(emitted: Emitted) -> str:
+    """What stands for the emitter in the key: its text, so that a changed primitive is noticed.
+
+    Without ``#line`` the text depends on the canonical program alone.
+    """
+    text = without_line_directives(emitted.source)
+    return f"{EMITTER_VERSION}-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _build(emitted: Emitted) -> BuildResult:

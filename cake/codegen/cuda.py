@@ -20,7 +20,7 @@ from cake.ops.raster import cluster_size
 from cake.targets import get
 
 EMITTER_VERSION = "1"
-"""Part of the cache key: raise it when the same program becomes other code."""
+"""Part of the cache key: raise it when equal text must be built anew."""
 
 MAX_ATTEMPTS = 8
 """Attempts to find names that no helper bears; each keeps away from those found before."""
@@ -104,7 +104,7 @@ def _used_helpers(kernel: KernelState, body: list[Line]) -> list[str]:
 
 def _source(kernel: KernelState, name: str, body: list[Line]) -> str:
     program = kernel.program
-    parts = [f"// {name} for {program.target}, emitted by CAKE from {program.loc.file}\n"]
+    parts = [f"// {name} for {program.target}, emitted by CAKE.\n"]
     if kernel.maps:
         parts.append(_TENSOR_MAP)
     parts += [f"{code}\n" for code in _used_helpers(kernel, body)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cake.codegen import compile as compile_module
+from cake.codegen.build import BuildResult
 from cake.codegen.cache import KernelCache
 from cake.codegen.compile import Compiled, compile_program
 from cake.codegen.cuda import Emitted, emit_program
@@ -54,6 +55,15 @@ def test_the_gemm_loop_is_what_the_hardware_wants() -> None:
     assert counts["LDL"] == counts["STL"] == 0
 
 
+FAKE = BuildResult(
+    cubin=b"another kernel",
+    ptx=None,
+    log="",
+    facts=PtxasFacts(functions=(), notices=()),
+    seconds=0.1,
+)
+
+
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that were built."""
@@ -88,10 +98,20 @@ def test_a_kernel_is_built_once(tmp_path: Path, builds: list[str]) -> None:
 def test_an_edit_that_moves_lines_finds_the_kernel(tmp_path: Path, builds: list[str]) -> None:
     cache = KernelCache(tmp_path, warn=fail_on_warning)
     compile_program(program(SCALE), cache=cache)
-    moved = compile_program(program("# a comment\n\n" + SCALE), cache=cache)
+    text = "# a comment\n\n" + SCALE
+    moved = compile_program(parse(text, "elsewhere.py").program(), cache=cache)
     assert builds == ["scale_kernel"]
     line = 3 + SCALE.split("\n").index("            v[j] = v[j] * a")
-    assert f'#line {line} "k.py"' in moved.source
+    assert f'#line {line} "elsewhere.py"' in moved.source
+
+
+def test_a_changed_primitive_builds_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = KernelCache(tmp_path, warn=fail_on_warning)
+    compile_program(program(SCALE), cache=cache)
+    changed = replace(emit_program(program(SCALE)), source="// other\n")
+    monkeypatch.setattr(compile_module, "emit_program", lambda p: changed)
+    monkeypatch.setattr(compile_module, "_build", lambda emitted: FAKE)
+    assert compile_program(program(SCALE), cache=cache).build.cubin == FAKE.cubin
 
 
 def test_findings_move_with_the_lines() -> None:
