@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from cake.ir.dtypes import F32, I32
+from cake.ir.fragments import coordinates
+from cake.ir.nodes import TensorRef
+from cake.ir.program import Smem
+from cake.ir.types import Fragment, SmemView, TensorPlace
+from tests.ops.fakes import HERE, FakeTyping, make, number, var, view
 from tests.ops.schedules import accepted, cuda, finding, message, run
+from tests.ops.tracing import Tracer
 
 BF = ml_dtypes.bfloat16
 PARAMS = (
@@ -117,6 +126,48 @@ store(f[6], cols)
     np.testing.assert_array_equal(f, np.r_[np.full(6, -1), np.arange(11)])
 
 
+@pytest.mark.parametrize("where", ["global", "shared", "transposed"])
+@pytest.mark.parametrize(("shape", "warps"), [((32, 24), 1), ((128, 16), 4)])
+def test_emitted_fragment_stores_name_each_register_once(
+    shape: tuple[int, int], warps: int, where: str
+) -> None:
+    t = Fragment(F32, shape, "acc", warps)
+    tracer = Tracer(unit_threads=32 * warps, known={"acc"})
+    if where == "global":
+        zero = number(0, I32)
+        to: Any = TensorRef(tensor="y", index=(zero, zero), type=TensorPlace(F32, 2), loc=HERE)
+    else:
+        flipped = where == "transposed"
+        stored = shape[::-1] if flipped else shape
+        to = view("S", SmemView(F32, stored, 0, flipped))
+        tracer.resources["S"] = Smem(
+            name="S",
+            dtype=F32,
+            shape=stored,
+            stages=None,
+            swizzle=0,
+            pool=None,
+            offset=None,
+            loc=HERE,
+        )
+    typing = FakeTyping(unit_threads=32 * warps, resources=tracer.resources)
+    tracer.emit(make("store", to, var("acc", t), clip=False, typing=typing))
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    pairs = where != "transposed"
+    for thread, arguments in tracer.calls("store_", warps):
+        (row, col), register = arguments[0], int(arguments[1])
+        for e in range(1 + pairs):
+            assert (thread, register + e) not in found
+            found[thread, register + e] = (row, col + e)
+    rows, cols = coordinates(t)
+    want = {
+        (thread, k): (int(rows[thread, k]), int(cols[thread, k]))
+        for thread in range(32 * warps)
+        for k in range(t.registers)
+    }
+    assert found == want
+
+
 def test_clip_false_makes_a_store_outside_a_finding() -> None:
     body = "store(y[8, 0], fragment(f32, (16, 16), fill=1.0), clip=False)"
     tensors = {"x": np.zeros((20, 16), BF), "y": np.zeros((20, 16), np.float32),
@@ -135,11 +186,11 @@ for i in range(64):
     store(x[i, t % 64], load(H[i, t % 64]))
 """
     grid = np.arange(64)[:, None] * 4.0 + np.arange(64)[None, :]
-    for view, want in (("", grid), (".T", grid.T)):
+    for flip, want in (("", grid), (".T", grid.T)):
         x = np.zeros((64, 64), BF)
         tensors = {"x": x, "y": np.zeros((64, 64), np.float32), "w": np.zeros(64, np.float32),
                    "c": np.zeros(64, np.int32)}  # fmt: skip
-        made = accepted(body.format(view=view), SMEM, params=PARAMS, role="warpgroups=1")
+        made = accepted(body.format(view=flip), SMEM, params=PARAMS, role="warpgroups=1")
         run(made, tensors)
         np.testing.assert_array_equal(x, want.astype(BF))
 

@@ -7,6 +7,7 @@ once ``/`` is floor division.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import Any
 
 from cake.ir.nodes import Expr
 from tests.ops.fakes import FakeEmitter
+
+_CAST = re.compile(r"\((?:unsigned|int)(?: short| long long)?\)")
 
 
 @dataclass
@@ -51,6 +54,7 @@ class Tracer(FakeEmitter):
             if not text.startswith(prefix):
                 continue
             arguments = text[text.index("(") :].removesuffix(";").replace("/", "//")
+            arguments = _CAST.sub("", arguments).replace("&", "")
             code = compile(arguments, text, "eval")
             for values in itertools.product(*(range(n) for _, n in loops)):
                 counters = dict(zip((v for v, _ in loops), values, strict=True))
@@ -63,8 +67,23 @@ class Tracer(FakeEmitter):
                     yield thread, list(eval(code, _Scope(scope | counters)))
 
 
+class _Array:
+    """A register array: an element, or a pointer to it, is its index."""
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def __add__(self, offset: int) -> int:
+        return offset
+
+    def __index__(self) -> int:
+        return 0
+
+
 class _Scope(dict[str, Any]):
-    """Names of a statement: ``at`` gives the index, any other unknown name is an array at 0."""
+    """Names of a statement: ``at`` gives the index, ``true`` is true, others are arrays."""
 
     def __missing__(self, name: str) -> Any:
-        return (lambda *index: index) if name == "at" else 0
+        if name == "at":
+            return lambda *index: index
+        return True if name == "true" else _Array()
