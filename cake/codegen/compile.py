@@ -49,7 +49,8 @@ def compile_program(program: Program, *, cache: KernelCache | None = None) -> Co
     """
     emitted = emit_program(program)
     if cache is None:
-        return _compiled(program, emitted, _entry(emitted, _build(emitted)))
+        result = _build(emitted)
+        return _compiled(program, emitted, _entry(emitted, result), result.seconds)
     key = cache_key(
         ir_text=print_program(program),
         target=program.target,

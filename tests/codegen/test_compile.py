@@ -35,6 +35,7 @@ def test_builds_clean(source: str) -> None:
     used = facts(compiled)
     assert (used.stack_bytes, used.spill_store_bytes, used.spill_load_bytes) == (0, 0, 0)
     assert compiled.build.cubin.startswith(b"\x7fELF")
+    assert compiled.build.seconds > 0
 
 
 @pytest.mark.parametrize("target", ["sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
