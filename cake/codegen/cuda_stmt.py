@@ -77,9 +77,12 @@ def _assign(cg: CudaEmitter, s: Assign) -> None:
     elif is_array(s.value.type):
         _assign_array(cg, s)
     else:
-        text = bare(cg.scalar(s.value))
+        value = cg.emit(s.value) if isinstance(s.value, Call) else cg.scalar(s.value)
+        if value is None:
+            raise TypeError(f"the value assigned at {s.loc} gives none")
         name = cg.name_of(s.targets[0])
-        cg.line(f"{declaration(s.value.type, name) if s.declares[0] else name} = {text};")
+        left = declaration(s.value.type, name) if s.declares[0] else name
+        cg.line(f"{left} = {bare(value)};")
 
 
 def _assign_tuple(cg: CudaEmitter, s: Assign, types: Tuple) -> None:

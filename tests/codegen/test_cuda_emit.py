@@ -253,3 +253,39 @@ def test_setmaxnreg_needs_the_target() -> None:
 def test_a_primitive_without_emission_is_named() -> None:
     with pytest.raises(CakeError, match="wgmma has no emission for sm_100a"):
         emit_program(replace(program(GEMM), target="sm_100a"))
+
+
+BOTH_SIDES = """
+@cake.schedule(target="sm_80")
+def both(x: Tensor[f32, "N"], y: Tensor[f32, "N"]):
+    X = smem(f32, (128,), stages=3)
+    Y = smem(f32, (128,), stages=1)
+    work = role(warps=1)
+    ring = pipeline(X, producer=work, consumer=work)
+    single = pipeline(Y, producer=work, consumer=work)
+    with work:
+        for n in range(0, N, 128):
+            v = var(f32, 0.0)
+            with ring.fill() as s:
+                cp_async(X[s], x[n])
+            with ring.use() as s:
+                v = load(X[s][lane()])
+            with single.fill() as t:
+                store(Y[t][lane()], v)
+            with single.use() as t:
+                store(y[n + lane()], load(Y[t][lane()]))
+"""
+
+
+def test_each_side_of_a_ring_has_its_cursor() -> None:
+    text = body(emit_program(program(BOTH_SIDES)).source)
+    for name in ("ring_stage", "ring_stage_1", "single_stage", "single_stage_1"):
+        assert f"  int {name} = 0;" in text
+    for name in ("ring_phase", "ring_phase_1", "single_phase", "single_phase_1"):
+        assert f"  unsigned {name} = 0;" in text
+    assert "if (++ring_stage == 3) { ring_stage = 0; ring_phase ^= 1; }" in text
+    assert "if (++ring_stage_1 == 3) { ring_stage_1 = 0; ring_phase_1 ^= 1; }" in text
+    assert "mbar_wait(smem + ring_empty_at + ring_slot * 8u, ring_phase ^ 1);" in text
+    assert "mbar_wait(smem + ring_full_at + ring_slot_1 * 8u, ring_phase_1);" in text
+    assert "single_phase ^= 1;" in text  # one stage: only the phase moves
+    assert "++single_stage" not in text
