@@ -216,7 +216,7 @@ def loops(x: Tensor[i32, "N"], y: Tensor[i32, "N"]):
 def test_ranges_are_fixed_before_the_loop() -> None:
     text = body(emit_program(program(LOOPS)).source)
     assert "const int i_stop = end;" in text
-    assert "for (int i_ = 0; i_ < i_stop; i_ += load_1) {" in text
+    assert "for (int i_ = 0; i_ < i_stop; i_ += load) {" in text
     assert "} else {" in text  # the second condition loads, so it is no `else if`
     assert "else if" not in text
 
