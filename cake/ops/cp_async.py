@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from cake.ir.nodes import Call
+from cake.ir.nodes import Call, TensorRef
 from cake.ir.types import SmemView, Type, Void
 from cake.ops import check
 from cake.ops.base import (
@@ -30,6 +30,7 @@ from cake.ops.machine import Unit, Wait
 from cake.ops.memory_access import pitch_of
 from cake.ops.tiles import (
     check_multiple,
+    extents,
     freeze,
     inside,
     open_sides,
@@ -104,13 +105,12 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     tile, place = tile_of(call.args[0])[1], place_of(call.args[1])
     size: int = static(call, "bytes")
     per = size // tile.dtype.bytes
-    per_row = tile.shape[-1] // per
     chunks = prod(tile.shape) // per
     cg.require_alignment(place.tensor, size)
     with cg.unrolled(-(-chunks // cg.unit_threads)):
         chunk = cg.fresh("chunk")
         cg.line(f"const int {chunk} = i * {cg.unit_threads} + unit_thread;")
-        index = _chunk_index(chunk, tile, per, per_row)
+        index = chunk_index(chunk, tile, per)
         if chunks % cg.unit_threads == 0:
             _emit_copy(cg, call, index, size)
         else:
@@ -118,8 +118,12 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
                 _emit_copy(cg, call, index, size)
 
 
-def _chunk_index(chunk: str, tile: SmemView, per: int, per_row: int) -> list[str]:
-    """Coordinates in the tile of the first element of a chunk; rows are counted row-major."""
+def chunk_index(chunk: str, tile: SmemView, per: int) -> list[str]:
+    """Coordinates in the tile of the first element of a chunk; ``per`` elements make a chunk.
+
+    Chunks are numbered row-major, so that neighbouring threads copy neighbouring bytes.
+    """
+    per_row = tile.shape[-1] // per
     index = [f"{chunk} % {per_row} * {per}" if per_row > 1 else "0"]
     inner = per_row
     for axis in reversed(range(len(tile.shape) - 1)):
@@ -130,7 +134,7 @@ def _chunk_index(chunk: str, tile: SmemView, per: int, per_row: int) -> list[str
 
 
 def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
-    """One chunk. Out-of-range rows and columns are filled with zeros unless they cannot occur."""
+    """One chunk. What may lie outside the tensor is filled with zeros."""
     (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
     offset = ["0"] * (len(place.index) - len(index)) + index
     to, source = cg.smem_address(view, index), cg.global_pointer(place, offset)
@@ -138,39 +142,34 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
     if not open_axes:
         cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
         return
-    last = len(offset) - 1
-    rows = [inside(cg, place, axis, offset[axis]) for axis in open_axes if axis != last]
-    valid = str(size)
-    if last in open_axes:
-        position = plus(cg.coordinate(place)[last], offset[last])
-        limit = cg.extent(place.tensor, last)
-        valid = f"{_valid_bytes(cg, size)}({position}, {limit}, {tile.dtype.bytes})"
-    if rows:
-        valid = f"{' && '.join(rows)} ? {valid} : 0"
-    cg.line(f"{_helper(cg, size, zfill=True)}({to}, {source}, {valid});")
+    begins_inside = " && ".join(inside(cg, place, axis, offset[axis]) for axis in open_axes)
+    valid = _valid_bytes(cg, place, offset[-1], size, tile.dtype.bytes)
+    name = _helper(cg, size, zfill=True)
+    cg.line(f"{name}({to}, {source}, {begins_inside} ? {valid} : 0);")
+
+
+def _valid_bytes(cg: Emitter, place: TensorRef, offset: str, size: int, element: int) -> str:
+    """How much of a chunk that begins inside the tensor lies inside it."""
+    last = len(place.index) - 1
+    per = size // element
+    extent = extents(cg.program, place.tensor)[last]
+    if extent is not None and extent % per == 0:
+        return str(size)
+    left = f"{cg.extent(place.tensor, last)} - ({plus(cg.coordinate(place)[last], offset)})"
+    return f"min((int)({left}), {per}) * {element}"
 
 
 def _helper(cg: Emitter, size: int, *, zfill: bool) -> str:
     # .cg keeps the data out of L1 but exists for 16 bytes only.
-    op = "cg" if size == 16 else "ca"
+    op = "cg.shared.global.L2::128B" if size == 16 else "ca.shared.global"
     name = f"cp_async_zfill_{size}" if zfill else f"cp_async_{size}"
     parameter, operand, value = (", int valid", ", %2", ', "r"(valid)') if zfill else ("", "", "")
     code = f"""\
 __device__ __forceinline__ void {name}(unsigned to, const void* from{parameter}) {{
-  asm volatile("cp.async.{op}.shared.global [%0], [%1], {size}{operand};"
+  asm volatile("cp.async.{op} [%0], [%1], {size}{operand};"
                ::"r"(to), "l"(from){value} : "memory");
 }}"""
     return cg.helper(name, code)
-
-
-def _valid_bytes(cg: Emitter, size: int) -> str:
-    code = f"""\
-// How many bytes of a chunk at element `at` lie inside an axis of `extent` elements.
-__device__ __forceinline__ int valid_bytes_{size}(long long at, long long extent, int element) {{
-  const long long left = at < 0 ? 0 : (extent - at) * element;
-  return left < 0 ? 0 : left < {size} ? (int)left : {size};
-}}"""
-    return cg.helper(f"valid_bytes_{size}", code)
 
 
 def wait_all(cg: Emitter) -> str:

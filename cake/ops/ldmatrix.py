@@ -25,10 +25,10 @@ from cake.ops.machine import Unit
 from cake.ops.matrix_access import (
     acc_addresses,
     check_view,
-    logical_shape,
     matrix_blocks,
     typed_view,
 )
+from cake.ops.tiles import logical_shape
 
 
 def _typing(t: TypingContext, call: Call) -> Fragment:

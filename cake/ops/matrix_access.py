@@ -41,12 +41,6 @@ def typed_view(t: TypingContext, e: Expr | None) -> tuple[View, SmemView]:
     return view, tile
 
 
-def logical_shape(tile: SmemView) -> tuple[int, int]:
-    """Rows and columns of a view as it is indexed."""
-    a, b = tile.shape
-    return (b, a) if tile.transposed else (a, b)
-
-
 def check_view(unit: Unit, call: Call, view: View) -> None:
     """A finding if the view starts inside a matrix row."""
     check_multiple(unit, call, view.offsets[-1], PER_ROW, "the last offset of the view")

@@ -37,12 +37,7 @@ from cake.ops.memory_access import (
     store_words,
     word,
 )
-from cake.ops.tiles import inside, open_sides, typed_multiple
-
-
-def logical_shape(t: SmemView) -> tuple[int, ...]:
-    """The extents of a view as it is indexed, after transposition."""
-    return (*t.shape[:-2], t.shape[-1], t.shape[-2]) if t.transposed else t.shape
+from cake.ops.tiles import inside, logical_shape, open_sides, typed_multiple
 
 
 def tile_shape(value: Expr) -> tuple[int, ...]:

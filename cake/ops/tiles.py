@@ -30,6 +30,11 @@ def tile_of(e: Expr | None) -> tuple[View, SmemView]:
     return e, e.type
 
 
+def logical_shape(t: SmemView) -> tuple[int, ...]:
+    """The extents of a view as it is indexed, after transposition."""
+    return (*t.shape[:-2], t.shape[-1], t.shape[-2]) if t.transposed else t.shape
+
+
 def place_of(e: Expr | None) -> TensorRef:
     """A place operand that typing has accepted."""
     assert isinstance(e, TensorRef)

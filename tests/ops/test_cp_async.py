@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from cake.ir.dtypes import BF16
+from cake.ir.types import SmemView
+from cake.ops.cp_async import chunk_index
 from tests.ops.schedules import accepted, cuda, finding, message, program, run
 
 BF = ml_dtypes.bfloat16
@@ -99,7 +104,6 @@ def test_emitted_copies_compile(target: str, size: int) -> None:
     body += "cp_async_commit()\ncp_async_wait(1)\nstore(z[0, 0], load(S[0][0, 0]))"
     text = cuda(accepted(body, SMEM, params=PARAMS, target=target, role="warps=3"))
     assert f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global" in text
-    assert "valid_bytes_" in text
     assert "cp_async_8(" in text
 
 
@@ -149,3 +153,20 @@ def test_a_ring_filled_by_cp_async_hands_over_in_order(order: str, use: str) -> 
     assert ("cp.async.mbarrier.arrive.noinc" in text) == (use == GENERIC)
     assert ("cp.async.wait_all" in text) == (use == ASYNC)
     assert ("fence_proxy_async();" in text) == (use == ASYNC)
+
+
+@pytest.mark.parametrize("shape", [(32, 64), (4, 8, 16), (64,), (3, 8)])
+@pytest.mark.parametrize("per", [2, 8])
+def test_chunks_are_numbered_row_major(shape: tuple[int, ...], per: int) -> None:
+    index = chunk_index("chunk", SmemView(BF16, shape, 0), per)
+    codes = [compile(i.replace("/", "//"), i, "eval") for i in index]
+    for chunk in range(prod(shape) // per):
+        found = [eval(code, {"chunk": chunk}) for code in codes]
+        assert found == list(np.unravel_index(chunk * per, shape))
+
+
+def test_a_tail_inside_a_chunk_is_counted_in_bytes() -> None:
+    text = cuda(accepted("cp_async(S[0], x[0, M - 3, 8])", SMEM, params=PARAMS))
+    assert "min((int)(N - (8 + " in text
+    fixed = PARAMS.replace('"M", "N"', '"M", 120')
+    assert "? 16 : 0" in cuda(accepted("cp_async(S[0], x[0, M - 3, 64])", SMEM, params=fixed))
