@@ -1,0 +1,137 @@
+"""The application: commands loaded when they are called, and every way to end with a status."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from cake.cli.findings import UNWRITABLE
+from cake.cli.output import Output
+from cake.cli.status import Failure, Status, status_of
+from cake.diag import CakeError, Diagnostic
+
+COMMANDS = {
+    "check": "Check a schedule file: language, types, rules.",
+    "simulate": "Run a schedule on the CPU and look for faults.",
+    "show": "Print a schedule as IR, CUDA, PTX or SASS.",
+    "build": "Compile a schedule to a cubin, with facts and findings.",
+    "judge": "Decide whether a schedule computes what a workload asks for.",
+    "bench": "Time a schedule against a baseline on this machine's GPU.",
+    "evolve": "Search for the fastest schedule of a workload.",
+    "explain": "Print the page of a finding.",
+    "rules": "List the rules of the verifier.",
+    "primitives": "List the primitives of the language, or print one.",
+    "targets": "List the targets, or print the figures of one.",
+    "doctor": "Say what this machine can do, and what to install for the rest.",
+}
+"""Every command, in the module of its name below this package."""
+
+
+class Application(click.Group):
+    """`cake`: a group that imports a command when it is called, and owns the exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"cake.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
+        """Run, and leave the process with the command's status."""
+        sys.exit(self.run(list(sys.argv[1:] if args is None else args), extra))
+
+    def run(self, args: list[str], extra: dict[str, Any]) -> int:
+        """The status of the command in ``args``."""
+        name = next((arg for arg in args if not arg.startswith("-")), "")
+        out = Output(name, as_json="--json" in args)
+        try:
+            status = self._status(args, out, extra)
+            # What stays in the buffer would be lost, or fail, after the status is decided.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError as error:
+            _abandon_stdout()
+            if error.errno == errno.EPIPE:
+                return Status.PIPE_CLOSED
+            click.echo(f"error: cannot write the output: {error.strerror}", err=True)
+            return Status.ENVIRONMENT
+        return status
+
+    def _status(self, args: list[str], out: Output, extra: dict[str, Any]) -> int:
+        try:
+            with self.make_context("cake", args, **extra) as ctx:
+                return int(self.invoke(ctx) or 0)
+        except click.exceptions.Exit as end:
+            return end.exit_code
+        except click.UsageError as error:
+            return _refused(error, out)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\ninterrupted", err=True)
+            return out.finish(Status.INTERRUPTED)
+        except Failure as failure:
+            return _failed(failure.status, failure.diagnostics, out)
+        except CakeError as error:
+            return _failed(status_of(error.diagnostics), error.diagnostics, out)
+        except OSError:
+            raise
+        except Exception as error:
+            return _fault(error, out)
+
+
+def _refused(error: click.UsageError, out: Output) -> Status:
+    """Wrong use: click's message, or a document that holds it."""
+    if out.as_json:
+        return out.finish(Status.USAGE, {"message": error.format_message()})
+    error.show()
+    return Status.USAGE
+
+
+def _failed(status: Status, diagnostics: Sequence[Diagnostic], out: Output) -> Status:
+    def source(file: str) -> str | None:
+        with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as text:
+            return text.read()
+        return None
+
+    out.findings(diagnostics, source, err=True)
+    return out.finish(status, diagnostics=diagnostics)
+
+
+def _fault(error: Exception, out: Output) -> Status:
+    """An error that nobody foresaw: never to be taken for a verdict on the program."""
+    traceback.print_exc()
+    message = "this is a fault of CAKE, not of your input; please report it with the lines above"
+    click.echo(f"\nerror: {message}", err=True)
+    return out.finish(Status.FAULT, {"message": f"{type(error).__name__}: {error}"})
+
+
+def unwritable(path: os.PathLike[str] | str, error: OSError) -> Failure:
+    """The failure of an output that cannot be written."""
+    reason = error.strerror or str(error)
+    finding = Diagnostic.of(
+        UNWRITABLE,
+        f"cannot write {path}: {reason}",
+        facts={"path": str(path), "errno": error.errno},
+        helps=("free some space, or give another folder",),
+    )
+    return Failure(Status.ENVIRONMENT, finding)
+
+
+def _abandon_stdout() -> None:
+    """Send what is still buffered nowhere: flushing it at exit would fail once more."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

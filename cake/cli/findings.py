@@ -1,0 +1,68 @@
+"""Findings of the command line (CK95x)."""
+
+from __future__ import annotations
+
+from cake.diag import Code, Severity, define
+
+
+def _code(code: str, name: str, stage: str, summary: str, page: str) -> Code:
+    return define(
+        code=code, name=name, severity=Severity.ERROR, stage=stage, summary=summary, page=page
+    )
+
+
+UNREADABLE = _code(
+    "CK951",
+    "schedule-file-unreadable",
+    "environment",
+    "The schedule file cannot be read.",
+    """
+It does not exist, is a folder, or may not be read by this user. `-` reads the schedule from the
+standard input.
+""",
+)
+
+NOT_TEXT = _code(
+    "CK952",
+    "schedule-file-not-utf8",
+    "language",
+    "The schedule file is not UTF-8 text.",
+    """
+A schedule file is text in UTF-8. The finding names the first byte that is not. Convert files of
+another encoding (`iconv -f latin1 -t utf-8`); a cubin or an archive is no schedule.
+""",
+)
+
+UNWRITABLE = _code(
+    "CK953",
+    "output-unwritable",
+    "environment",
+    "An output cannot be written.",
+    """
+The disk is full, the folder may not be written, or the name belongs to something else. Files are
+written whole or not at all: nothing half-written is left behind.
+""",
+)
+
+SIMULATED_WRONG = _code(
+    "CK954",
+    "simulated-result-wrong",
+    "simulate",
+    "The simulated result differs from the workload's reference by more than the contract allows.",
+    """
+The schedule ran to its end without a finding, but computes something else than the contract asks
+for. The message names the worst element with its expected and its computed value. Look at the
+indices first: tails, masks, and the order of axes.
+""",
+)
+
+ORDER_DEPENDENT = _code(
+    "CK955",
+    "order-dependent-result",
+    "simulate",
+    "The simulated result depends on the order in which asynchronous work completes.",
+    """
+Two orders of completion gave different bits. For a kernel that adds with atomics that is expected;
+anywhere else a wait, a barrier or a fence is missing.
+""",
+)

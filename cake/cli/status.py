@@ -1,0 +1,49 @@
+"""Exit statuses of `cake`, the same for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from cake.diag import Diagnostic, Severity
+
+_MACHINE_CODES = frozenset({"CK608", "CK610"})
+"""Findings of the build stage that speak of the machine, not of the program: missing tools."""
+
+
+class Status(IntEnum):
+    """What became of a command.
+
+    ``FAULT`` is an error in CAKE itself. The last two follow the shell: 128 plus the signal.
+    """
+
+    ACCEPTED = 0
+    REJECTED = 1
+    USAGE = 2
+    INCOMPLETE = 3
+    ENVIRONMENT = 4
+    FAULT = 70
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
+    @property
+    def word(self) -> str:
+        """The name that JSON documents carry."""
+        return self.name.lower().replace("_", "-")
+
+
+class Failure(Exception):
+    """A command ends here, with findings that explain why."""
+
+    def __init__(self, status: Status, *diagnostics: Diagnostic) -> None:
+        super().__init__(status, diagnostics)
+        self.status = status
+        self.diagnostics = diagnostics
+
+
+def status_of(diagnostics: Sequence[Diagnostic]) -> Status:
+    """What findings mean for the exit status: a lacking machine is not the program's fault."""
+    errors = [d for d in diagnostics if d.severity is Severity.ERROR]
+    if any(d.stage == "environment" or d.code in _MACHINE_CODES for d in errors):
+        return Status.ENVIRONMENT
+    return Status.REJECTED if errors else Status.ACCEPTED
