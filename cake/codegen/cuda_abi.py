@@ -56,6 +56,7 @@ def arguments(kernel: KernelState) -> list[tuple[str, Arg]]:
             axes=tuple(range(len(tensor.shape))),
             dtype=tensor.dtype.name,
             swizzle=cast("object", key.swizzle),  # type: ignore[arg-type]
+            oob=cast("object", key.outside),  # type: ignore[arg-type]
         )
         out.append((f"const __grid_constant__ TensorMap {name}", meaning))
     for tensor in program.tensors:

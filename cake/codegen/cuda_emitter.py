@@ -297,8 +297,10 @@ class CudaEmitter:
         dim = decl.shape[axis]
         return str(dim) if isinstance(dim, int) else self.kernel.names.of(dim)
 
-    def tensor_map(self, tensor: str, box: tuple[int, ...], swizzle: int) -> str:
-        return f"&{self.kernel.tensor_map(tensor, box, swizzle)}"
+    def tensor_map(
+        self, tensor: str, box: tuple[int, ...], swizzle: int, outside: str = "zero"
+    ) -> str:
+        return f"&{self.kernel.tensor_map(tensor, box, swizzle, outside)}"
 
     def require_alignment(self, tensor: str, bytes: int) -> None:
         self.kernel.require_alignment(tensor, bytes)

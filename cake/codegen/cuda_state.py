@@ -19,11 +19,15 @@ MAX_MAP_RANK = 5  # CUDA driver API, cuTensorMapEncodeTiled
 
 @dataclass(frozen=True, slots=True)
 class MapKey:
-    """A tensor map asked for: boxes of ``box`` elements, with a swizzle in bytes."""
+    """A tensor map asked for: boxes of ``box`` elements, with a swizzle in bytes.
+
+    ``outside``: what elements outside the tensor read as, "zero" or "nan".
+    """
 
     tensor: str
     box: tuple[int, ...]
     swizzle: int
+    outside: str
 
 
 def writes_global(call: Call) -> bool:
@@ -111,7 +115,9 @@ class KernelState:
         self.pointers[tensor] = None
         return self.names.of(tensor)
 
-    def tensor_map(self, tensor: str, box: tuple[int, ...], swizzle: int) -> str:
+    def tensor_map(
+        self, tensor: str, box: tuple[int, ...], swizzle: int, outside: str = "zero"
+    ) -> str:
         """The kernel parameter that holds a tensor map."""
         decl = self.program.tensor(tensor)
         if len(decl.shape) > MAX_MAP_RANK:
@@ -121,7 +127,7 @@ class KernelState:
                 decl.loc,
                 facts={"tensor": tensor, "rank": len(decl.shape), "limit": MAX_MAP_RANK},
             )
-        key = MapKey(tensor, box, swizzle)
+        key = MapKey(tensor, box, swizzle, outside)
         if key not in self.maps:
             self.maps[key] = self.names.permanent(f"{tensor}_map")
         return self.maps[key]

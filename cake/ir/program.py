@@ -137,12 +137,13 @@ class Barrier(ResourceDecl):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NamedBarrier(ResourceDecl):
-    """A hardware barrier (bar.sync id, threads) shared by ``roles``; ids are given by lowering.
+    """``slots`` hardware barriers (bar.sync id, threads); ids are given by lowering.
 
     ``threads`` counts the threads that take part in one generation.
     """
 
     threads: int
+    slots: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -27,6 +27,7 @@ from cake.ir.program import (
     Smem,
     TensorParam,
     Tmem,
+    WorkspaceDecl,
 )
 from cake.ir.types import (
     RegArray,
@@ -335,7 +336,7 @@ def _subscript(state: State, node: ast.Subscript) -> Expr:
     loc = state.source.span(node)
     if isinstance(node.value, ast.Name):
         meaning = state.find(node.value.id)
-        if isinstance(meaning, TensorParam):
+        if isinstance(meaning, TensorParam | WorkspaceDecl):
             return _place(state, meaning, node, loc)
         if isinstance(meaning, Smem | Tmem) and meaning.stages is not None:
             return _whole(state, meaning, _stage(state, node.slice), loc)
@@ -391,7 +392,9 @@ def _stage(state: State, node: ast.expr) -> Expr:
     return _index(state, node, "a stage")
 
 
-def _place(state: State, tensor: TensorParam, node: ast.Subscript, loc: Span) -> TensorRef:
+def _place(
+    state: State, tensor: TensorParam | WorkspaceDecl, node: ast.Subscript, loc: Span
+) -> TensorRef:
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if len(items) != len(tensor.shape):
         state.reject(

@@ -170,7 +170,8 @@ class _Printer:
         if isinstance(r, Barrier):
             return f"barrier(slots={r.slots}, arrivals={r.arrivals})"
         if isinstance(r, NamedBarrier):
-            return f"named_barrier(threads={r.threads})"
+            slots = f", slots={r.slots}" if r.slots > 1 else ""
+            return f"named_barrier(threads={r.threads}{slots})"
         if isinstance(r, Tiles):
             raster = f", raster={r.raster}" if r.raster > 1 else ""
             return f"persistent({', '.join(self.expr(e) for e in r.extents)}{raster})"

@@ -203,8 +203,9 @@ def _barrier(args: Arguments, name: str, loc: Span) -> ResourceDecl:
 
 
 def _named_barrier(args: Arguments, name: str, loc: Span) -> ResourceDecl:
-    threads = args.static("threads")
-    return NamedBarrier(name=name, threads=threads, loc=loc)
+    threads, slots = args.static("threads"), args.static("slots", 1)
+    _positive(args, "slots", slots, 1, 16)
+    return NamedBarrier(name=name, threads=threads, slots=slots, loc=loc)
 
 
 def host_value(state: State, node: ast.expr, what: str) -> Expr:

@@ -18,9 +18,9 @@ from cake.ops.base import SyncEffect, lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarrierIds:
-    """``named`` by barrier, ``role`` by role; ``unit`` holds the id of each role's first unit, the
-    other units of the role follow. ``count`` includes id 0; the hardware has 16 (PTX ISA,
-    "barrier")."""
+    """``named`` holds the id of each barrier's first slot, ``role`` the id by role; ``unit`` holds
+    the id of each role's first unit, the other units of the role follow. ``count`` includes id 0;
+    the hardware has 16 (PTX ISA, "barrier")."""
 
     named: Mapping[str, int]
     role: Mapping[str, int]
@@ -35,7 +35,7 @@ def barrier_ids(program: Program) -> BarrierIds:
     named, role, unit = {}, {}, {}
     for b in program.find(NamedBarrier):
         named[b.name] = free
-        free += 1
+        free += b.slots
     for r in program.role_decls():
         if r.warps > 1 and _synchronises(program.body_of(r.name), "role"):
             role[r.name] = free

@@ -113,10 +113,13 @@ class Emitter(Protocol):
         """C expression of a tensor's dimension."""
         ...
 
-    def tensor_map(self, tensor: str, box: tuple[int, ...], swizzle: int) -> str:
+    def tensor_map(
+        self, tensor: str, box: tuple[int, ...], swizzle: int, outside: str = "zero"
+    ) -> str:
         """Address expression of the tensor map (a kernel parameter) for boxes of this shape.
 
-        ``box`` has one entry for each axis of the tensor, outermost first.
+        ``box`` has one entry for each axis of the tensor, outermost first. ``outside``: what
+        elements outside the tensor read as, "zero" or "nan".
         """
         ...
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cake.ir.nodes import Call, ResourceRef
+from cake.ir.nodes import Call, Const, ResourceRef
 from cake.ir.program import NamedBarrier
+from cake.ir.types import Void
+from cake.ops import check
 from cake.ops.barrier_ids import barrier_ids
-from cake.ops.base import Param, SyncEffect, TypingContext
+from cake.ops.base import Param, SyncEffect, Typed, TypingContext
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit, Wait
 from cake.ops.sync import barrier_sync, define
@@ -19,7 +21,7 @@ def _name(call: Call) -> str:
     return ref.name
 
 
-def _typing(t: TypingContext, call: Call) -> None:
+def _typing(t: TypingContext, call: Call) -> Typed:
     barrier = t.resource(_name(call))
     if not isinstance(barrier, NamedBarrier):
         t.fail(f"barrier must be declared with named_barrier(...), got {_name(call)}")
@@ -30,6 +32,28 @@ def _typing(t: TypingContext, call: Call) -> None:
             helps=("threads= is 32 * (warps that arrive + warps that sync)",),
             facts={"threads": barrier.threads, "unit_threads": t.unit_threads},
         )
+    slot = call.args[1]
+    if slot is None:
+        return Typed(Void(), call.args)
+    slot = check.uniform(t, check.integer(t, slot, "slot"), "slot")
+    if isinstance(slot, Const) and not 0 <= slot.value < barrier.slots:
+        t.fail(
+            f"slot {slot.value} is outside the {barrier.slots} slots of {barrier.name}",
+            slot,
+            facts={"slot": slot.value, "slots": barrier.slots},
+        )
+    return Typed(Void(), (call.args[0], slot))
+
+
+def _key(unit: Unit, call: Call) -> str:
+    slot = call.args[1]
+    return f"{_name(call)}[{0 if slot is None else int(unit.eval(slot))}]"
+
+
+def _ident(cg: Emitter, call: Call) -> str:
+    first = barrier_ids(cg.program).named[_name(call)]
+    slot = call.args[1]
+    return str(first) if slot is None else f"{first} + ({cg.scalar(slot)})"
 
 
 def _declared(stage: Emitter | Unit, call: Call) -> NamedBarrier:
@@ -40,18 +64,17 @@ def _declared(stage: Emitter | Unit, call: Call) -> NamedBarrier:
 
 def _sync_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     barrier = _declared(unit, call)
-    yield from unit.barrier_sync(barrier.name, barrier.threads)
+    yield from unit.barrier_sync(_key(unit, call), barrier.threads)
 
 
 def _arrive_meaning(unit: Unit, call: Call) -> None:
     barrier = _declared(unit, call)
-    unit.barrier_arrive(barrier.name, barrier.threads)
+    unit.barrier_arrive(_key(unit, call), barrier.threads)
 
 
 def _emit_sync(cg: Emitter, call: Call) -> None:
     barrier = _declared(cg, call)
-    ident = str(barrier_ids(cg.program).named[barrier.name])
-    cg.line(barrier_sync(cg, ident, barrier.threads, one_site=False))
+    cg.line(barrier_sync(cg, _ident(cg, call), barrier.threads, one_site=False))
 
 
 def _emit_arrive(cg: Emitter, call: Call) -> None:
@@ -60,18 +83,18 @@ def _emit_arrive(cg: Emitter, call: Call) -> None:
 __device__ __forceinline__ void barrier_arrive(unsigned id, unsigned threads) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }"""
-    ident = barrier_ids(cg.program).named[barrier.name]
+    ident = _ident(cg, call)
     cg.line(f"{cg.helper('barrier_arrive', code)}({ident}, {barrier.threads});")
 
 
-_PARAMS = (Param("barrier", "resource"),)
+_PARAMS = (Param("barrier", "resource"), Param("slot", default=0))
 
 define(
     "named_sync",
     SyncEffect("barrier", "named"),
     params=_PARAMS,
-    doc="Arrive at a named barrier with all threads of the unit and wait until `threads` (declared)"
-    " have arrived. Releases and acquires memory of the CTA through the generic proxy.",
+    doc="Arrive at a named barrier (slot `slot`) with all threads of the unit and wait until"
+    " `threads` (declared) have arrived. Releases and acquires memory of the CTA through the generic proxy.",
     source="PTX ISA 9.0, barrier{.cta}.sync",
     typing=_typing,
     meaning=_sync_meaning,

@@ -164,7 +164,7 @@ def check_origin(unit: Unit, call: Call, view: View) -> None:
 
 
 def tma_copies(
-    cg: Emitter, view: View, place: TensorRef, parts: int = 1
+    cg: Emitter, view: View, place: TensorRef, parts: int = 1, outside: str = "zero"
 ) -> Iterator[tuple[str, str, list[str]]]:
     """(tensor map, shared address, coordinates innermost first) of each box, as C expressions."""
     tile = tile_of(view)[1]
@@ -174,7 +174,7 @@ def tma_copies(
     cut = boxes(part, tile, buffer.shape)
     assert isinstance(cut, Boxes)
     lead = len(place.index) - len(tile.shape)
-    tensor_map = cg.tensor_map(place.tensor, (1,) * lead + cut.shape, tile.swizzle)
+    tensor_map = cg.tensor_map(place.tensor, (1,) * lead + cut.shape, tile.swizzle, outside)
     starts = cg.coordinate(place)
     narrow = ["(int)" if i.type == Scalar(I64) else "" for i in place.index]
     for offset in cut.offsets:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cake.ir.nodes import Call
 from cake.ir.program import Cluster, Pipeline
-from cake.ir.types import Type, Void
+from cake.ir.types import SmemView, Type, Void
 from cake.ops import check, completion
 from cake.ops.base import (
     Access,
@@ -37,7 +37,8 @@ CACHE_HINTS = ("evict_first", "evict_last", "evict_normal")
 
 def _typing(t: TypingContext, call: Call) -> Type | Typed:
     parts = 1
-    multicast, cache = at(call, "multicast", "cache")
+    multicast, cache, outside = at(call, "multicast", "cache", "outside")
+    check.one_of(t, outside, "outside", ("zero", "nan"))
     check.one_of(t, multicast, "multicast", (True, False))
     check.one_of(t, cache, "cache", (None, *CACHE_HINTS))
     if static(call, "multicast"):
@@ -53,7 +54,10 @@ def _typing(t: TypingContext, call: Call) -> Type | Typed:
                 f"a multicast copy writes the other CTAs' stages too, but ring {ring} is local",
                 helps=(f"declare {ring} = pipeline(..., multicast=True)",),
             )
-    return Typed(Void(), (*call.args[:5], slot))
+    assert isinstance(view.type, SmemView)
+    if static(call, "outside") == "nan" and not view.type.dtype.is_float:
+        t.fail(f"only floating-point elements can be NaN, got {view.type.dtype}", outside)
+    return Typed(Void(), (*call.args[:-1], slot))
 
 
 def _typed_cluster(t: TypingContext) -> int:
@@ -91,10 +95,11 @@ def _meaning(unit: Unit, call: Call) -> None:
         for rank in ranks:
             unit.smem_write(to, values, inside, proxy="async", peer=rank)
 
+    fill = float("nan") if static(call, "outside") == "nan" else 0
     barriers = [completion.mbarrier(unit, call, view, rank) for rank in ranks]
     unit.issue(
         "mbarrier",
-        lambda: unit.global_read(source, outside, fill=0, proxy="async"),
+        lambda: unit.global_read(source, outside, fill=fill, proxy="async"),
         land,
         barrier=barriers[0],
         tx=prod(part) * tile.dtype.bits // 8,
@@ -115,7 +120,9 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     name = _helper(cg, len(place.index), parts > 1, static(call, "cache"))
     mask = f", {(1 << parts) - 1}" if parts > 1 else ""
     with cg.elected():
-        for tensor_map, to, coordinates in tma_copies(cg, view, place, parts):
+        for tensor_map, to, coordinates in tma_copies(
+            cg, view, place, parts, static(call, "outside")
+        ):
             cg.line(f"{name}({to}, {tensor_map}, {bar}, {', '.join(coordinates)}{mask});")
 
 
@@ -161,10 +168,12 @@ register(
             Param("place", "place"),
             Param("multicast", "static", False, keyword_only=True),
             Param("cache", "static", None, keyword_only=True),
+            Param("outside", "static", "zero", keyword_only=True),
             *completion.PARAMS,
         ),
         doc="One thread starts TMA copies of the tile at `place` into `view`; elements outside the"
-        " tensor become zero and count as bytes all the same. `view` is a stage or whole rows of"
+        ' tensor become zero (outside="nan": NaN) and'
+        " count as bytes all the same. `view` is a stage or whole rows of"
         " it; its axes run along the last axes of the tensor. Completes on the full barrier of the"
         " ring whose slot indexes the view, or on slot `slot` of the mbarrier `barrier`."
         " multicast: each CTA of the cluster loads its slice of the outermost axis and multicasts"

@@ -1,7 +1,10 @@
 """D[M, N] = A[M, K] . B[N, K]^T with Ampere instructions: cp.async, ldmatrix, mma.sync.
 
 Eight warps hold 64x64 each of a 128x256 CTA tile. A ring of K slices is filled by all threads with
-cp.async, STAGES - 1 slices ahead; one barrier a slice. Tails: cp.async zero-fills, stores clip.
+cp.async, STAGES - 1 slices ahead. Fragments are loaded one 16-wide step ahead into a second set, and
+each step also issues its share of the copies, so that no instruction class comes in bursts. Slices
+beyond K are filled with zeros, so the loop has no branch. Tails in M and N: copies zero-fill, stores
+clip.
 """
 
 
@@ -17,43 +20,68 @@ def gemm(
     WN: meta(1, 2, 4) = 4,
     TM: meta(32, 64) = 64,
     TN: meta(32, 64) = 64,
-    BK: meta(32, 64) = 64,
-    STAGES: meta(2, 3, 4, 6) = 3,
+    STAGES: meta(2, 3, 4) = 3,
     GROUP: meta(1, 4, 8, 16) = 16,
 ):
     BM = WM * TM
     BN = WN * TN
+    BK = 64
+    STEPS = BK // 16
     WARPS = WM * WN
-    require(WARPS <= 8, K % 8 == 0)
+    AR = BM // WARPS // STEPS
+    BR = BN // WARPS // STEPS
+    require(WARPS <= 8, K % 8 == 0, AR > 0, BR > 0)
     KT = cdiv(K, BK)
     m, n = grid(cdiv(M, BM), cdiv(N, BN), raster=GROUP)
-    A = smem(T, (BM, BK), stages=STAGES, swizzle=2 * BK)
-    B = smem(T, (BN, BK), stages=STAGES, swizzle=2 * BK)
+    A = smem(T, (BM, BK), stages=STAGES, swizzle=128)
+    B = smem(T, (BN, BK), stages=STAGES, swizzle=128)
     math = role(warps=WARPS)
-    AR = BM // WARPS
-    BR = BN // WARPS
 
     with math as w:
         wm = w // WN * TM
         wn = w % WN * TN
-        acc = fragment(f32, (TM, TN), fill=0.0)
+        ar = w * AR * STEPS
+        br = w * BR * STEPS
         for p in static_range(STAGES - 1):
-            cp_async(A[p][w * AR : w * AR + AR], a[m * BM + w * AR, p * BK])
-            cp_async(B[p][w * BR : w * BR + BR], b[n * BN + w * BR, p * BK])
+            for q in static_range(STEPS):
+                cp_async(A[p][ar + q * AR : ar + q * AR + AR], a[m * BM + ar + q * AR, p * BK])
+                cp_async(B[p][br + q * BR : br + q * BR + BR], b[n * BN + br + q * BR, p * BK])
             cp_async_commit()
+        acc = fragment(f32, (TM, TN), fill=0.0)
+        cp_async_wait(STAGES - 2)
+        cta_sync()
+        even_a = ldmatrix(A[0][wm : wm + TM, 0:16])
+        even_b = ldmatrix(B[0][wn : wn + TN, 0:16].T, operand="b")
+        odd_a = even_a
+        odd_b = even_b
+        stage = 0
+        ahead = STAGES - 1
         for k in range(KT):
-            cp_async_wait(STAGES - 2)
-            cta_sync()
-            ahead = k + STAGES - 1
-            if ahead < KT:
-                slot = ahead % STAGES
-                cp_async(A[slot][w * AR : w * AR + AR], a[m * BM + w * AR, ahead * BK])
-                cp_async(B[slot][w * BR : w * BR + BR], b[n * BN + w * BR, ahead * BK])
-            cp_async_commit()
-            stage = k % STAGES
-            for kk in static_range(BK // 16):
-                fa = ldmatrix(A[stage][wm : wm + TM, kk * 16 : kk * 16 + 16])
-                fb = ldmatrix(B[stage][wn : wn + TN, kk * 16 : kk * 16 + 16].T, operand="b")
-                mma(acc, fa, fb)
+            for q in static_range(STEPS):
+                if q == STEPS - 1:
+                    stage = select(stage == STAGES - 1, 0, stage + 1)
+                    cp_async_commit()
+                    cp_async_wait(STAGES - 2)
+                    cta_sync()
+                NEXT = (q + 1) % STEPS * 16
+                if q % 2 == 0:
+                    odd_a = ldmatrix(A[stage][wm : wm + TM, NEXT : NEXT + 16])
+                    odd_b = ldmatrix(B[stage][wn : wn + TN, NEXT : NEXT + 16].T, operand="b")
+                else:
+                    even_a = ldmatrix(A[stage][wm : wm + TM, NEXT : NEXT + 16])
+                    even_b = ldmatrix(B[stage][wn : wn + TN, NEXT : NEXT + 16].T, operand="b")
+                if q < STEPS - 1:
+                    for p in static_range(2 if q == 0 else 1):
+                        I = 0 if q == 0 and p == 0 else q + 1
+                        ra = ar + I * AR
+                        rb = br + I * BR
+                        kk = (k + STAGES - 1) * BK
+                        cp_async(A[ahead][ra : ra + AR], a[m * BM + ra, kk])
+                        cp_async(B[ahead][rb : rb + BR], b[n * BN + rb, kk])
+                if q % 2 == 0:
+                    mma(acc, even_a, even_b)
+                else:
+                    mma(acc, odd_a, odd_b)
+            ahead = select(ahead == STAGES - 1, 0, ahead + 1)
         cp_async_wait(0)
         store(d[m * BM + wm, n * BN + wn], cast(acc, O))

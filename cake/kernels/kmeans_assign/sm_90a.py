@@ -2,7 +2,12 @@
 
 `norms` computes |c|^2. `assign` keeps a tile of points resident and streams centroid tiles through a
 ring; the products never leave registers: each lane keeps the best of its columns, and the four lanes
-of a row meet once, after the last tile. Any N, K, B; D up to DP (TMA zero-fills the rest).
+of a row meet once, after the last tile. Any N, K, B; D up to DP (TMA zero-fills the rest, and norms
+beyond K read as NaN, which no comparison takes).
+
+The math warpgroups take turns: one may issue its products only when the one before has issued HEAD of
+its DP columns. Without the order all of them multiply together and then all compare together, and the
+tensor core idles half of the time.
 """
 
 
@@ -38,45 +43,57 @@ def assign(
     T: meta(bf16, f16) = bf16,
     WG: meta(1, 2, 3, 4) = 4,
     DP: meta(64, 128, 192, 256) = 128,
+    HEAD: meta(48, 64, 96, 144, 192) = 96,
     BN: meta(64, 128, 256) = 128,
     STAGES: meta(2, 3, 4) = 3,
     GROUP: meta(1, 2, 4, 8) = 4,
 ):
     BM = 64 * WG
-    require(D <= DP)
+    require(D <= DP, HEAD < DP)
     tiles = persistent(B, cdiv(N, BM))
     KT = cdiv(K, BN)
     X = smem(T, (BM, DP), stages=2, swizzle=128)
     C = smem(T, (BN, DP), stages=STAGES, swizzle=128)
-    Q = smem(f32, (BN,), stages=STAGES)
+    Q = smem(f32, (BN,), stages=STAGES + 1)
     math = role(warpgroups=WG, regs=112)
-    load = role(warps=1, regs=24)
-    xs = pipeline(X, producer=load, consumer=math)
-    cs = pipeline(C, Q, producer=load, consumer=math)
+    feed = role(warps=1, regs=24)
+    xs = pipeline(X, producer=feed, consumer=math)
+    cs = pipeline(C, producer=feed, consumer=math)
+    qs = pipeline(Q, producer=feed, consumer=math)
+    turn = named_barrier(threads=256, slots=WG)
 
-    with load:
+    with feed:
         for b, m in tiles:
             with xs.fill() as sx:
                 tma_load(X[sx], x[b, m * BM, 0])
             for k in range(KT):
                 with cs.fill() as sc:
                     tma_load(C[sc], c[b, k * BN, 0])
-                    tma_load(Q[sc], csq[b, k * BN])
+                with qs.fill() as sq:
+                    tma_load(Q[sq], csq[b, k * BN], outside="nan")
 
     with math as wg:
+        row = wg * 64
+        if wg == WG - 1 and WG > 1:
+            named_arrive(turn, 0)
         for b, m in tiles:
             best = row_vector(f32, 64, fill=inf, partial=True)
             arg = row_vector(i32, 64, fill=0, partial=True)
             with xs.use() as sx:
                 for k in range(KT):
-                    with cs.use() as sc:
-                        acc = fragment(f32, (64, BN))
-                        wgmma(acc, X[sx][wg * 64 : wg * 64 + 64], C[sc].T, init=True)
-                        q = cols(Q[sc])
-                        if (k + 1) * BN > K:
-                            q = select(col_index(BN) + k * BN < K, q, inf)
-                        wgmma_wait(0)
-                        d = fma(acc, -2.0, q)
-                        best, arg = argmin_cols(d, best, arg, base=k * BN, group=GROUP)
+                    sc = wait(cs)
+                    acc = fragment(f32, (64, BN))
+                    if WG > 1:
+                        named_sync(turn, wg)
+                    wgmma(acc, X[sx][row : row + 64, 0:HEAD], C[sc][:, 0:HEAD].T, init=True)
+                    if WG > 1:
+                        named_arrive(turn, (wg + 1) % WG)
+                    wgmma(acc, X[sx][row : row + 64, HEAD:DP], C[sc][:, HEAD:DP].T)
+                    sq = wait(qs)
+                    wgmma_wait(0)
+                    release(cs, sc)
+                    d = fma(acc, -2.0, cols(Q[sq]))
+                    best, arg = argmin_cols(d, best, arg, base=k * BN, group=GROUP)
+                    release(qs, sq)
             nearest, index = argmin_quad(best, arg)
-            store(ids[b, m * BM + wg * 64], index)
+            store(ids[b, m * BM + row], index)
