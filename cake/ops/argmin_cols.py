@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -12,9 +11,11 @@ from cake.ir.dtypes import F32, I32
 from cake.ir.nodes import Call, Expr
 from cake.ir.types import Fragment, RowVector, Tuple
 from cake.ops import check
+from cake.ops.argmin_emission import emit_columns
 from cake.ops.argmin_order import ORDERS, Order
 from cake.ops.base import (
     Cost,
+    Emit,
     Param,
     Primitive,
     Typed,
@@ -24,9 +25,9 @@ from cake.ops.base import (
     register,
     static,
 )
-from cake.ops.emit import Emitter
+from cake.ops.findings import NAN_START
 from cake.ops.machine import Unit
-from cake.ops.reduce_rows import acc_fragment, by_row, row_element
+from cake.ops.reduce_rows import acc_fragment, by_row
 
 GROUPS = (1, 2, 4, 8)
 
@@ -89,76 +90,32 @@ def _meaning(order: Order, unit: Unit, call: Call) -> Any:
     index = by_row(t)
     x = unit.eval(d)[:, index].reshape(unit.threads, len(index), -1, group)
     old, old_arg = unit.eval(best), unit.eval(arg)
+    _check_start(unit, call, old)
     with np.errstate(all="ignore"):
         value = reduce(order.best, np.moveaxis(x, -1, 0))
         won = order.first(np.where(np.isnan(value), order.worst, value), axis=-1)
         top = np.take_along_axis(value, won[..., None], -1)
         members = np.take_along_axis(x, won[..., None, None], 2)[:, :, 0]
         better = order.better(top[..., 0], old)
+        if group == 1:
+            new = np.where(better, top[..., 0], old)
+        else:
+            new = reduce(order.best, np.moveaxis(value, -1, 0), old)
     c = won * group + np.argmax(members == top, axis=-1)
     lane_column = (np.arange(unit.threads) % 4 * 2)[:, None]
     column = c // 2 * 8 + c % 2 + lane_column + (0 if base is None else unit.eval(base))
-    return (
-        np.where(better, top[..., 0], old).astype(np.float32),
-        np.where(better, column, old_arg).astype(np.int32),
-    )
+    return new.astype(np.float32), np.where(better, column, old_arg).astype(np.int32)
 
 
-def _emit(order: Order, cg: Emitter, call: Call, dest: str | None) -> str:
-    d, t, best, arg = _operands(call)
-    base, group = operand(call, "base"), static(call, "group")
-    assert isinstance(call.type, Tuple)
-    results = [cg.fresh("best"), cg.fresh("arg")]
-    r, k, top, at = (cg.fresh(n) for n in ("r", "k", "top", "at"))
-    kept = [cg.fresh("kept") for _ in range(group - 1)]
-    start = "lane % 4 * 2" if base is None else f"{cg.scalar(base)} + lane % 4 * 2"
-    old, old_arg = (cg.element(e, r, e.type) for e in (best, arg))
-    columns = [f"({k} * {group} + {e})" for e in range(group)]
-    x = [cg.element(d, row_element(t, r, c), t) for c in columns]
-    for name, item in zip(results, call.type.items, strict=True):
-        cg.declare(item, name)
-    with cg.unrolled(t.registers * 4 // t.shape[1], r):
-        cg.line(f"float {top} = {old};")
-        cg.line(f"int {at} = -1;")
-        for name in kept:
-            cg.line(f"float {name} = 0.0f;")
-        with cg.unrolled(t.shape[1] // 4 // group, k):
-            _emit_group(order, cg, x, [top, at, *kept], _column(k, group))
-        cg.line(f"{results[0]}[{r}] = {top};")
-        cg.line(f"{results[1]}[{r}] = {at} < 0 ? {old_arg} : {start} + {at}{_place(top, kept)};")
-    return ", ".join(results)
-
-
-def _column(k: str, group: int) -> str:
-    """Column of the first member of group ``k``, less that of the lane."""
-    return f"{k} / 2 * 8 + {k} % 2" if group == 1 else f"{k} * {4 * group}"
-
-
-def _emit_group(order: Order, cg: Emitter, x: list[str], state: list[str], column: str) -> None:
-    """Fold a group; if its best is better, keep it, its column, and all members but the last."""
-    names = [cg.fresh("x") for _ in x]
-    for name, value in zip(names, x, strict=True):
-        cg.line(f"const float {name} = {value};")
-    folded = list(names)
-    while len(folded) > 1:
-        folded = [f"{order.fold}({a}, {b})" for a, b in zip(folded[::2], folded[1::2], strict=True)]
-    better, best = cg.fresh("better"), folded[0]
-    if len(names) > 1:
-        best = cg.fresh("fold")
-        cg.line(f"const float {best} = {folded[0]};")
-    cg.line(f"const bool {better} = {best} {order.sign} {state[0]};")
-    for name, value in zip(state, [best, column, *names], strict=False):
-        cg.line(f"{name} = {better} ? {value} : {name};")
-
-
-def _place(top: str, kept: list[str]) -> str:
-    """Which member of the winning group is the best: the first that equals it."""
-    if not kept:
-        return ""
-    place = str(len(kept) // 2 * 8 + len(kept) % 2)
-    for e in reversed(range(len(kept))):
-        place = f"({kept[e]} == {top} ? {e // 2 * 8 + e % 2} : {place})"
-    return f" + {place}"
+def _check_start(unit: Unit, call: Call, best: Any) -> None:
+    bad = np.isnan(best).any(axis=1) & unit.mask
+    if bad.any():
+        unit.fail(
+            NAN_START,
+            f"{call.op}: the running best is NaN, which no value beats",
+            primitive=call.op,
+            threads=int(np.count_nonzero(bad)),
+        )
 
 
 def _cost(call: Call, threads: int) -> Cost:
@@ -171,7 +128,7 @@ def _cost(call: Call, threads: int) -> Cost:
     return Cost(alu=n, issue=n // 32)
 
 
-def _define(order: Order, emit: Callable[[Emitter, Call, str | None], str]) -> None:
+def _define(order: Order, emit: Emit) -> None:
     register(
         Primitive(
             name=f"{order.name}_cols",
@@ -187,8 +144,9 @@ def _define(order: Order, emit: Callable[[Emitter, Call, str | None], str]) -> N
 ``best`` (f32) and ``arg`` (i32) are row vectors, usually ``partial=True``: every lane keeps the
 {order.word} value of the columns it holds, and ``base`` plus the column. A value replaces the best
 only if it is strictly better, and columns ascend, so the lowest index wins a tie; a NaN never
-wins. ``group=g`` (1, 2, 4, 8) compares the best of g neighbours at once: same index, fewer
-comparisons against the running best. ``{order.name}_quad`` completes the rows.""",
+wins, and ``best`` must not start as one. ``group=g`` (1, 2, 4, 8) compares the best of g neighbours
+at once: same index, fewer comparisons (the sign of a zero may differ). ``{order.name}_quad``
+completes the rows.""",
             source="PTX ISA, Matrix Fragments for mma.m16n8k16: a row lies in the lanes of a quad",
             typing=_typing,
             effects=no_effects,
@@ -200,4 +158,4 @@ comparisons against the running best. ``{order.name}_quad`` completes the rows."
 
 
 for _order in ORDERS:
-    _define(_order, partial(_emit, _order))
+    _define(_order, partial(emit_columns, _order))

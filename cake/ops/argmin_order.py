@@ -15,13 +15,15 @@ from cake.ops import elementwise_numpy as fn
 class Order:
     """One order of f32 values.
 
-    ``sign`` and ``fold`` are C: strictly better, and the better of two. ``better``, ``best`` and
-    ``first`` (index of the first best along an axis) are numpy. ``worst`` loses against all others.
+    ``sign`` is "strictly better" in C, ``ptx_better`` in PTX, ``ptx_fold`` the better of two there.
+    ``better``, ``best`` and ``first`` (index of the first best along an axis) are numpy. ``worst``
+    loses against all others.
     """
 
     name: str
     sign: str
-    fold: str
+    ptx_better: str
+    ptx_fold: str
     better: Callable[[Any, Any], Any]
     best: Callable[[Any, Any], Any]
     first: Callable[..., Any]
@@ -33,7 +35,8 @@ ORDERS = (
     Order(
         name="argmin",
         sign="<",
-        fold="fminf",
+        ptx_better="lt",
+        ptx_fold="min",
         better=np.less,
         best=fn.minimum,
         first=np.argmin,
@@ -43,7 +46,8 @@ ORDERS = (
     Order(
         name="argmax",
         sign=">",
-        fold="fmaxf",
+        ptx_better="gt",
+        ptx_fold="max",
         better=np.greater,
         best=fn.maximum,
         first=np.argmax,

@@ -49,3 +49,11 @@ CONFLICTING_STORE = _code(
     "Which of the values remains is undefined. Let one thread store (`if lane() == 0:`), or make\n"
     "the coordinate differ between the threads.",
 )
+NAN_START = _code(
+    "CK596",
+    "argmin-from-nan",
+    "a running best that is NaN",
+    "`argmin_cols` and `argmax_cols` fold into a running best, and no value beats a NaN. Start\n"
+    "from `row_vector(f32, rows, fill=inf, partial=True)` (`-inf` for argmax). A row vector\n"
+    "without a fill holds nothing yet, which the simulator shows as NaN.",
+)

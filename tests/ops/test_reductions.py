@@ -1,6 +1,7 @@
 """Reductions and argmin along rows: order of folding, ties, NaN, and emission."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from cake.ir.dtypes import BF16, F32, I32, U32, DType, numpy_dtype
 from cake.ir.fragments import coordinates, row_coordinates
 from cake.ir.types import Fragment, RowVector, Scalar, Tuple
+from cake.ops import elementwise_numpy as fn
 from cake.ops.base import lookup
 from cake.ops.values import from_matrix
-from tests.ops.fakes import FakeUnit, Refused, compiled, make, var
+from tests.ops.fakes import FakeUnit, Finding, Refused, compiled, make, var
 
 ACC = Fragment(F32, (64, 32), "acc", 4)
 BEST, ARG = RowVector(F32, 64, 4, True), RowVector(I32, 64, 4, True)
@@ -125,7 +127,8 @@ def test_the_lowest_column_of_the_best_value_wins(
 ) -> None:
     rng = np.random.default_rng(seed)
     d = rng.choice(np.array(pool, np.float32), size=(128, ACC.registers))
-    best = rng.choice(np.array(pool, np.float32), size=(128, 2))
+    best = np.nan_to_num(rng.choice(np.array(pool, np.float32), size=(128, 2)), nan=1.0)
+    fold = fn.minimum if order == "argmin" else fn.maximum
     arg = np.full((128, 2), -7, np.int32)
     got, got_arg = argbest(d, best, arg, 1000, group, order)
     _, cols = coordinates(ACC)
@@ -139,7 +142,9 @@ def test_the_lowest_column_of_the_best_value_wins(
                 if x < value if order == "argmin" else x > value:
                     value, index = x, 1000 + cols[thread, reg]
             assert got_arg[thread, r] == index
-            np.testing.assert_equal(got[thread, r], value)
+            if group > 1:
+                value = reduce(fold, [d[thread, g] for g in registers], best[thread, r])
+            assert got[thread, r].view(np.uint32) == np.float32(value).view(np.uint32)
 
 
 def test_rows_complete_to_the_matrix_argmin_with_ties_to_the_lowest_column() -> None:
@@ -162,6 +167,13 @@ def test_without_a_better_value_the_pair_stays() -> None:
     got, got_arg = argbest(d, best, arg, 0, 8)
     assert (got == 3.0).all()
     assert (got_arg == 5).all()
+
+
+def test_a_running_best_of_nan_is_a_finding() -> None:
+    nan, arg = np.full((128, 2), np.nan, np.float32), np.zeros((128, 2), np.int32)
+    with pytest.raises(Finding, match="the running best is NaN") as caught:
+        argbest(np.zeros((128, ACC.registers), np.float32), nan, arg, 0, 4)
+    assert (caught.value.code, caught.value.facts["threads"]) == ("CK596", 128)
 
 
 # -- emission and cost -----------------------------------------------------------------------------
