@@ -94,7 +94,8 @@ define(
     SyncEffect("barrier", "named"),
     params=_PARAMS,
     doc="Arrive at a named barrier (slot `slot`) with all threads of the unit and wait until"
-    " `threads` (declared) have arrived. Releases and acquires memory of the CTA through the generic proxy.",
+    " `threads` (declared) have arrived. Releases and acquires memory of the CTA through the"
+    " generic proxy.",
     source="PTX ISA 9.0, barrier{.cta}.sync",
     typing=_typing,
     meaning=_sync_meaning,
@@ -104,7 +105,7 @@ define(
     "named_arrive",
     SyncEffect("arrive", "named"),
     params=_PARAMS,
-    doc="Arrive at a named barrier with all threads of the unit without waiting.",
+    doc="Arrive at a named barrier (slot `slot`) with all threads of the unit, without waiting.",
     source="PTX ISA 9.0, barrier{.cta}.arrive",
     typing=_typing,
     meaning=_arrive_meaning,

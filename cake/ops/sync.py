@@ -16,6 +16,7 @@ from cake.ops.base import (
     Primitive,
     SyncEffect,
     TypingContext,
+    no_effects,
     register,
 )
 from cake.ops.emit import Emitter
@@ -24,6 +25,7 @@ from cake.ops.emit import Emitter
 def define(
     name: str,
     *effects: SyncEffect,
+    more_effects: Callable[[Call], Effects] = no_effects,
     doc: str,
     source: str,
     meaning: Meaning,
@@ -36,15 +38,16 @@ def define(
 ) -> Primitive:
     """Register a synchronising statement that takes ``issue`` instructions a warp.
 
-    ``typing`` may replace the operands: it returns None or a ``Typed``.
+    ``more_effects`` are those that depend on the operands. ``typing`` may replace the operands: it
+    returns None or a ``Typed``.
     """
 
     def rule(t: TypingContext, call: Call) -> Any:
         changed: Type | None = None if typing is None else typing(t, call)
         return Void() if changed is None else changed
 
-    def fixed(call: Call) -> Effects:
-        return effects
+    def all_effects(call: Call) -> Effects:
+        return (*effects, *more_effects(call))
 
     def emission(cg: Emitter, call: Call, dest: str | None) -> None:
         emit(cg, call)
@@ -57,7 +60,7 @@ def define(
             doc=doc,
             source=source,
             typing=rule,
-            effects=fixed,
+            effects=all_effects,
             meaning=meaning,
             cost=lambda call, threads: Cost(issue=issue * (threads // 32)),
             emit={"": emitted},

@@ -17,6 +17,8 @@ OUT = 'out: Tensor[i32, "N"]'
         ("named_sync(b)", "b = barrier(arrivals=1)", "declared with named_barrier"),
         ("named_sync(nb)", "nb = named_barrier(threads=96)", "counts 96 threads"),
         ("named_arrive(nb)", "nb = named_barrier(threads=130)", "takes whole warps"),
+        ("named_sync(nb, 2)", "nb = named_barrier(threads=128, slots=2)", "outside the 2 slots"),
+        ("named_sync(nb, lane())", "nb = named_barrier(threads=128)", "the same in all threads"),
         ("cluster_sync()", "", "the schedule has no cluster"),
         ("fence('warp')", "", "scope must be one of cta, cluster, gpu, sys"),
         ("arrive(nb, 0)", "nb = named_barrier(threads=128)", "declared with barrier"),
@@ -96,9 +98,38 @@ def test_hardware_barriers_are_numbered_once() -> None:
     assert "bar_sync(3 + unit, 128);" in text
 
 
+TURNS = """
+with a as u:
+    for k in range(3):
+        named_sync(turn, u)
+        store(out[k * 2 + u], load(S[0]))
+        store(S[0], load(S[0]) + 1)
+        named_arrive(turn, 1 - u)
+with b:
+    store(S[0], 0)
+    named_arrive(turn, 0)
+"""
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_two_slots_let_units_take_turns(order: str) -> None:
+    decls = """
+a = role(warps=2)
+b = role(warps=1)
+S = smem(i32, (1,))
+turn = named_barrier(threads=64, slots=2)
+"""
+    made = program(TURNS, decls, params=OUT)
+    out = np.zeros(6, np.int32)
+    run(made, {"out": out}, order)
+    np.testing.assert_array_equal(out, np.arange(6))
+    assert barrier_ids(made).count == 3
+    assert "barrier_sync(1 + (" in cuda(made)
+
+
 def test_a_barrier_that_never_fills_is_a_deadlock() -> None:
     made = accepted("named_sync(nb)", "nb = named_barrier(threads=64)", params=OUT)
-    assert "nb: 32 of 64 threads arrived" in finding(made, {"out": np.zeros(1, np.int32)})
+    assert "nb[0]: 32 of 64 threads arrived" in finding(made, {"out": np.zeros(1, np.int32)})
 
 
 PING = """

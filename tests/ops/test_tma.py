@@ -140,6 +140,19 @@ def test_loads_are_zero_filled_and_stores_clipped(order: str, store: str) -> Non
     np.testing.assert_array_equal(z, want)
 
 
+def test_what_lies_outside_can_be_nan() -> None:
+    body = COPY.format(store="tma_store", row=0).replace("barrier=b)", "barrier=b, outside='nan')")
+    x, z = np.ones((1, 40, 128), BF), np.zeros((64, 200), BF)
+    made = accepted(body, TILE, params=EDGES)
+    run(made, {"x": x, "z": z})
+    assert (z[:8, 72:] == 1).all()
+    assert np.isnan(z[8:, 72:].astype(np.float32)).all()
+    text = "Q = smem(i32, (4,))\n" + BARRIER
+    assert "can be NaN" in message(
+        "tma_load(Q, k[0], barrier=b, outside='nan')", text, params='k: Tensor[i32, "N"]'
+    )
+
+
 def test_an_origin_inside_a_swizzle_pattern_is_found_at_run_time() -> None:
     body = """
 expect_tx(b, 0, 4096)
