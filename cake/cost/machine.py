@@ -1,0 +1,78 @@
+"""What one device can do, in the units that work is counted in.
+
+Rates come from :mod:`cake.targets`. Where the part has measured ceilings, tensor rate and memory
+bandwidth are those; else they are the data sheet's, which no kernel reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake.targets import get
+from cake.targets.model import Target
+from cake.targets.rates import Part
+
+LAUNCH_SECONDS = 2e-6
+"""From the end of a kernel to the first instruction of the next one in a stream. Typical of
+current devices, not calibrated."""
+
+MEMORY_LATENCY = 479
+"""Clocks from a global load to its value (arXiv 2402.13499, table IV, H800 PCIe, cold)."""
+
+MMA_SYNC_SHARE = 0.629
+"""Share of the peak tensor rate that ``mma.sync`` reaches on average where the target has an
+asynchronous tensor instruction as well (arXiv 2402.13499, on an H800 PCIe)."""
+
+
+class UnknownPart(ValueError):
+    """The target has no such part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Rates of one device: per clock and SM, in bytes a second for device memory.
+
+    ``tensor_share`` is what a large product reaches of the peak tensor rate. ``calibrated`` says
+    that ``tensor_share`` and ``dram`` were measured on this part.
+    """
+
+    target: Target
+    part: Part
+    clock: float
+    dram: float
+    tensor_share: float
+    calibrated: bool
+
+    @property
+    def sms(self) -> int:
+        return self.part.sms
+
+    def tensor_fma(self, dtype: str, op: str) -> float | None:
+        """Multiply-adds per clock and SM of primitive ``op``; None where no rate is known."""
+        acc = {"i8": "i32", "u8": "i32", "f64": "f64"}.get(dtype, "f32")
+        peak = self.target.rates.tensor_fma(dtype, acc)
+        if peak is None:
+            return None
+        newer = bool(self.target.wgmma or self.target.tcgen05)
+        return peak * (MMA_SYNC_SHARE if op == "mma" and newer else self.tensor_share)
+
+
+def machine(target: str, part: str | None = None) -> Machine:
+    """The rates of a part of ``target``; without a name, of its typical one.
+
+    Raises :class:`cake.targets.UnknownTarget` and :class:`UnknownPart`.
+    """
+    facts = get(target)
+    chosen = next((p for p in facts.parts if part in (None, p.name)), None)
+    if chosen is None:
+        known = ", ".join(p.name for p in facts.parts)
+        raise UnknownPart(f"{target} has no part {part!r}; known parts: {known}")
+    ceilings = chosen.measured
+    return Machine(
+        target=facts,
+        part=chosen,
+        clock=chosen.clock,
+        dram=chosen.dram if ceilings is None else ceilings.copy,
+        tensor_share=1.0 if ceilings is None else ceilings.bf16_gemm / chosen.bf16_tensor,
+        calibrated=ceilings is not None,
+    )
