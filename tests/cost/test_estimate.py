@@ -89,9 +89,29 @@ def test_twice_the_work_takes_about_twice_the_time(workload, shape, grown) -> No
     assert 1.6 < large.seconds / small.seconds < 2.4
 
 
+ROW_SUMS = """\
+@cake.schedule(target="sm_90a")
+def sums(x: Tensor[bf16, "M", "D"], y: Tensor[f32, "M"], *, V: meta(2, 4, 8) = 8):
+    (block,) = grid(cdiv(M, 4))
+    rows = role(warps=4)
+    with rows as u:
+        total = 0.0
+        for d in range(lane() * V, D, 32 * V):
+            v = load(x[block * 4 + u, d], width=V)
+            for i in static_range(V):
+                total = total + cast(v[i], f32)
+        if lane() == 0:
+            store(y[block * 4 + u], total)
+"""
+
+
 def test_narrow_loads_expose_latency() -> None:
-    wide = found("rmsnorm", M=8192, D=4096, meta={"V": 8})
-    narrow = found("rmsnorm", M=8192, D=4096, meta={"V": 2})
+    dims = {"M": 8192, "D": 4096}
+    wide, narrow = (
+        estimate_schedule([parse(ROW_SUMS, meta={"V": v}).program()], dims) for v in (8, 2)
+    )
+    assert wide.bound == "hbm"
+    assert narrow.bound == "latency"
     assert narrow.seconds > 1.5 * wide.seconds
 
 
