@@ -88,15 +88,21 @@ OPTIONS = (
     Param("scope", "static", None, keyword_only=True),
 )
 NOTE = (
-    " Every executing thread whose mask is true performs it. order: relaxed, acquire, release,"
-    " acq_rel. scope: cta, cluster, gpu, sys; by default gpu for tensors, cta for shared memory."
+    " Every executing thread whose mask is true performs it. scope: cta, cluster, gpu, sys; by"
+    " default gpu for tensors, cta for shared memory."
 )
+_ORDER_NOTE = " order: relaxed, acquire, release, acq_rel."
 
 
 # -- typing ----------------------------------------------------------------------------------------
 
 
-def typed_target(t: TypingContext, call: Call, admitted: dict[DType, str]) -> Expr:
+def typed_target(
+    t: TypingContext,
+    call: Call,
+    admitted: dict[DType, str],
+    orders: tuple[str, ...] = ORDERS,
+) -> Expr:
     """One element of global or shared memory of an admitted type, and the options."""
     target = memory_of(t, call.args[0], "the target")
     dtype = dtype_of(target)
@@ -104,7 +110,7 @@ def typed_target(t: TypingContext, call: Call, admitted: dict[DType, str]) -> Ex
         names = ", ".join(d.name for d in admitted)
         t.fail(f"it takes {names}, the target holds {dtype}", target)
     order, scope = at(call, "order", "scope")
-    check.one_of(t, order, "order", ORDERS)
+    check.one_of(t, order, "order", orders)
     check.one_of(t, scope, "scope", (None, *SCOPES))
     if static(call, "scope") == "cluster" and not t.target.cluster:
         t.fail(f"{t.target.name} has no clusters", scope, code="CK201")
@@ -230,7 +236,10 @@ for _name, _row in _TABLE.items():
         Primitive(
             name=_name,
             params=(Param("target", "place"), Param("value"), *OPTIONS),
-            doc=_row.doc + ("" if _name == "atomic_add" else " Returns the old value.") + NOTE,
+            doc=_row.doc
+            + ("" if _name == "atomic_add" else " Returns the old value.")
+            + NOTE
+            + _ORDER_NOTE,
             source="PTX ISA 9.0, atom",
             typing=_typing,
             effects=effects,
@@ -243,7 +252,9 @@ register(
     Primitive(
         name="atomic_cas",
         params=(Param("target", "place"), Param("compare"), Param("value"), *OPTIONS),
-        doc="Put `value` into an element if it equals `compare`. Returns the old value." + NOTE,
+        doc="Put `value` into an element if it equals `compare`. Returns the old value."
+        + NOTE
+        + _ORDER_NOTE,
         source="PTX ISA 9.0, atom",
         typing=_typing,
         effects=effects,

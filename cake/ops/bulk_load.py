@@ -9,7 +9,6 @@ from cake.ops import completion
 from cake.ops.base import Access, Cost, Effects, Param, Primitive, Typed, TypingContext, register
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
-from cake.ops.rings import view_bytes
 from cake.ops.tiles import (
     check_multiple,
     freeze,
@@ -18,6 +17,7 @@ from cake.ops.tiles import (
     tile_offsets,
     typed_multiple,
     typed_tile,
+    view_bytes,
 )
 
 

@@ -21,7 +21,8 @@ from cake.ops.emit import Emitter
 from cake.ops.fence_async import fence_proxy_async
 from cake.ops.findings import UNKNOWN_FILL
 from cake.ops.machine import Unit, Wait
-from cake.ops.rings import Fill, RingFacts, Side, Site, ring_facts
+from cake.ops.ring_fills import Fill, Site
+from cake.ops.rings import RingFacts, Side, ring_facts
 
 # -- emission --------------------------------------------------------------------------------------
 

@@ -35,6 +35,9 @@ from cake.ops.memory_access import (
 from cake.ops.tiles import check_multiple, typed_multiple
 from cake.targets import Target, get
 
+ORDERS = ("relaxed", "release")
+"""Nothing is returned, so there is nothing to acquire."""
+
 
 def _step(target: Target, dtype: DType, count: int) -> int:
     """Elements of a register array that one instruction adds."""
@@ -44,7 +47,7 @@ def _step(target: Target, dtype: DType, count: int) -> int:
 
 
 def _typing(t: TypingContext, call: Call) -> Typed:
-    to, value = typed_target(t, call, ADD_TYPES), call.args[1]
+    to, value = typed_target(t, call, ADD_TYPES, ORDERS), call.args[1]
     typed_element(t, to)
     assert value is not None
     dtype = dtype_of(to)
@@ -124,7 +127,7 @@ register(
         doc="Add a scalar to an element, or a register array to neighbours along the last axis of a"
         " tensor; nothing is returned. f32 arrays of even length go two or four at a time on sm_90"
         " and later: the last coordinate is then a multiple of that, and the launch is guarded for"
-        " the tensor's alignment." + NOTE,
+        " the tensor's alignment. order: relaxed, release." + NOTE,
         source="PTX ISA 9.0, red",
         typing=_typing,
         effects=effects,

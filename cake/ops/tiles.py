@@ -35,6 +35,15 @@ def logical_shape(t: SmemView) -> tuple[int, ...]:
     return (*t.shape[:-2], t.shape[-1], t.shape[-2]) if t.transposed else t.shape
 
 
+def view_bytes(view: View) -> int:
+    """Bytes of a shared-memory tile."""
+    assert isinstance(view.type, SmemView)
+    bits = view.type.dtype.bits
+    for extent in view.type.shape:
+        bits *= extent
+    return bits // 8
+
+
 def place_of(e: Expr | None) -> TensorRef:
     """A place operand that typing has accepted."""
     assert isinstance(e, TensorRef)

@@ -30,6 +30,7 @@ from cake.ops.base import (
 )
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit, Wait
+from cake.ops.sync import define
 from cake.ops.tiles import freeze, place_of, tile_of, tile_offsets
 from cake.ops.tma_boxes import check_origin, tma_copies, typed_boxes
 from cake.ops.unit_sync import emit_unit_sync, mean_unit_sync
@@ -148,22 +149,9 @@ register(
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def _typing_commit(t: TypingContext, call: Call) -> Type:
-    return Void()
-
-
-def _typing_wait(t: TypingContext, call: Call) -> Type:
+def _wait_typing(t: TypingContext, call: Call) -> None:
     check.static_int(t, call.args[0], "the number of pending groups", 0, 63)
     check.one_of(t, call.args[1], "read", (True, False))
-    return Void()
-
-
-def _commit_effects(call: Call) -> Effects:
-    return (SyncEffect("commit", "bulk_group"),)
-
-
-def _wait_effects(call: Call) -> Effects:
-    return (SyncEffect("drain", "bulk_group"), SyncEffect("barrier", "unit"))
 
 
 def _commit_meaning(unit: Unit, call: Call) -> None:
@@ -180,11 +168,7 @@ def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     yield from mean_unit_sync(unit)
 
 
-def _group_cost(call: Call, threads: int) -> Cost:
-    return Cost(issue=2 * (threads // 32))
-
-
-def _emit_commit(cg: Emitter, call: Call, dest: str | None) -> None:
+def _emit_commit(cg: Emitter, call: Call) -> None:
     code = """\
 __device__ __forceinline__ void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -194,10 +178,9 @@ __device__ __forceinline__ void tma_store_commit() {
         cg.line(f"{name}();")
 
 
-def _emit_wait(cg: Emitter, call: Call, dest: str | None) -> None:
-    name, read = (
-        ("tma_store_wait_read", ".read") if static(call, "read") else ("tma_store_wait", "")
-    )
+def _emit_wait(cg: Emitter, call: Call) -> None:
+    read = ".read" if static(call, "read") else ""
+    name = "tma_store_wait_read" if read else "tma_store_wait"
     code = f"""\
 template <int pending>
 __device__ __forceinline__ void {name}() {{
@@ -210,35 +193,28 @@ __device__ __forceinline__ void {name}() {{
     emit_unit_sync(cg)
 
 
-register(
-    Primitive(
-        name="tma_store_commit",
-        params=(),
-        doc="Close the group of the TMA stores and reductions issued since the last commit.",
-        source="PTX ISA 9.0, cp.async.bulk.commit_group",
-        typing=_typing_commit,
-        effects=_commit_effects,
-        meaning=_commit_meaning,
-        cost=_group_cost,
-        emit={"": _emit_commit},
-        requires="bulk_copy",
-        convergent=True,
-    )
+define(
+    "tma_store_commit",
+    SyncEffect("commit", "bulk_group"),
+    doc="Close the group of the TMA stores and reductions issued since the last commit.",
+    source="PTX ISA 9.0, cp.async.bulk.commit_group",
+    meaning=_commit_meaning,
+    emit=_emit_commit,
+    requires="bulk_copy",
 )
-register(
-    Primitive(
-        name="tma_store_wait",
-        params=(Param("pending", "static"), Param("read", "static", True, keyword_only=True)),
-        doc="Wait until at most `pending` of the newest TMA store groups are unfinished, in all"
-        " threads of the unit. read=True: their shared memory has been read and may be written"
-        " again; read=False: their writes are complete, as publishing by a flag needs.",
-        source="PTX ISA 9.0, cp.async.bulk.wait_group",
-        typing=_typing_wait,
-        effects=_wait_effects,
-        meaning=_wait_meaning,
-        cost=_group_cost,
-        emit={"": _emit_wait},
-        requires="bulk_copy",
-        convergent=True,
-    )
+define(
+    "tma_store_wait",
+    SyncEffect("drain", "bulk_group"),
+    SyncEffect("barrier", "unit"),
+    params=(Param("pending", "static"), Param("read", "static", True, keyword_only=True)),
+    doc="Wait until at most `pending` of the newest TMA store groups are unfinished; ends with a"
+    " unit_sync, so that all threads know. read=True: the shared memory of those groups has been"
+    " read and may be written again; read=False: their writes are complete, as publishing by a"
+    " flag needs.",
+    source="PTX ISA 9.0, cp.async.bulk.wait_group",
+    typing=_wait_typing,
+    meaning=_wait_meaning,
+    emit=_emit_wait,
+    requires="bulk_copy",
+    issue=2,
 )

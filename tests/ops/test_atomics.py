@@ -23,6 +23,7 @@ SMEM = "S = smem(i32, (8,))\nF = smem(f32, (8,))"
         ("a = atomic_add(c[0], 1, order='seq')", "order must be one of"),
         ("a = atomic_add(c[0], 1, scope='warp')", "scope must be one of"),
         ("a = atomic_exch(c[0], 1, mask=3)", "mask must be a bool"),
+        ("reduce_add(c[0], 1, order='acquire')", "order must be one of relaxed, release"),
         ("reduce_add(h[0], 1.0)", "the target holds bf16"),
         ("reduce_add(w[2], registers(f32, 4, fill=0.0))", "a multiple of 4, got 2"),
         ("reduce_add(w[0], registers(i32, 4, fill=0))", "holds f32, the value i32"),

@@ -70,7 +70,7 @@ def test_hand_built_program_without_the_front_end() -> None:
     place = TensorRef(tensor="x", index=(zero, zero), type=TensorPlace(BF16, 2), loc=HERE)
     acquire = Call(op="acquire", args=(ring,), type=Slot("p"), loc=HERE)
     commit = Call(op="commit", args=(ring, slot), type=Void(), loc=HERE)
-    copy = Call(op="tma_load", args=(view, place, None, None, None, None), type=Void(), loc=HERE)
+    copy = Call(op="tma_load", args=(view, place, *[None] * 5), type=Void(), loc=HERE)
     body = (
         Assign(targets=("s",), declares=(True,), value=acquire, loc=HERE),
         Do(call=copy, loc=HERE),
