@@ -8,6 +8,7 @@ Files are text: they are parsed, never imported.
 from cake.kernels.binding import Bound, Misfit, bind, elaborate, launchable, meta_domains
 from cake.kernels.library import ScheduleFile, available, schedule_file, schedules
 from cake.kernels.meta_text import decode_meta, encode_meta, with_meta
+from cake.kernels.simulation import poisoned, scalars, simulate_schedule
 from cake.kernels.tensors import Temporary, temporaries
 
 __all__ = [
@@ -22,8 +23,11 @@ __all__ = [
     "encode_meta",
     "launchable",
     "meta_domains",
+    "poisoned",
+    "scalars",
     "schedule_file",
     "schedules",
+    "simulate_schedule",
     "temporaries",
     "with_meta",
 ]

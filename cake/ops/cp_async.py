@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from cake.ir.nodes import Call, TensorRef
 from cake.ir.types import SmemView, Type, Void
 from cake.ops import check
@@ -28,6 +30,7 @@ from cake.ops.base import (
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit, Wait
 from cake.ops.memory_access import pitch_of
+from cake.ops.sync import define
 from cake.ops.tiles import (
     check_multiple,
     extents,
@@ -50,6 +53,7 @@ def _typing(t: TypingContext, call: Call) -> Type:
     size = static(call, "bytes")
     check.one_of(t, at(call, "bytes")[0], "bytes", t.target.cp_async_sizes)
     check.one_of(t, at(call, "zfill")[0], "zfill", (True, False))
+    check.one_of(t, at(call, "clamp")[0], "clamp", (True, False))
     row = tile.shape[-1] * tile.dtype.bits // 8
     if row % size:
         t.fail(
@@ -88,10 +92,23 @@ def _meaning(unit: Unit, call: Call) -> None:
     offsets = tile_offsets(tile.shape, len(place.index))
     fill = 0 if static(call, "zfill") else None
 
+    if static(call, "clamp"):
+        offsets = [*clamped(unit, place, offsets[:-1]), offsets[-1]]
+
     def fetch() -> Any:
         return unit.global_read(source, offsets, fill=fill)
 
     unit.issue("cp_async", fetch, lambda values: unit.smem_write(to, values))
+
+
+def clamped(unit: Unit, place: TensorRef, offsets: list[Any]) -> list[Any]:
+    """Offsets along the leading axes, moved back into the tensor."""
+    out = []
+    for axis, offset in enumerate(offsets):
+        start = int(unit.eval(place.index[axis]))
+        last = unit.extent(place.tensor, axis) - 1
+        out.append(np.clip(start + np.asarray(offset), 0, last) - start)
+    return out
 
 
 def _cost(call: Call, threads: int) -> Cost:
@@ -142,10 +159,26 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
     if not open_axes:
         cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
         return
+    if static(call, "clamp"):
+        offset = [
+            _clamped(cg, place, axis, o) if axis in open_axes else o
+            for axis, o in enumerate(offset[:-1])
+        ] + offset[-1:]
+        source = cg.global_pointer(place, offset)
+        open_axes = tuple(a for a in open_axes if a == len(offset) - 1)
+        if not open_axes:
+            cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
+            return
     begins_inside = " && ".join(inside(cg, place, axis, offset[axis]) for axis in open_axes)
     valid = _valid_bytes(cg, place, offset[-1], size, tile.dtype.bytes)
     name = _helper(cg, size, zfill=True)
     cg.line(f"{name}({to}, {source}, {begins_inside} ? {valid} : 0);")
+
+
+def _clamped(cg: Emitter, place: TensorRef, axis: int, offset: str) -> str:
+    """An offset moved back so that the coordinate does not pass the end of the axis."""
+    start = cg.coordinate(place)[axis]
+    return f"min({offset}, {cg.extent(place.tensor, axis)} - 1 - ({start}))"
 
 
 def _valid_bytes(cg: Emitter, place: TensorRef, offset: str, size: int, element: int) -> str:
@@ -189,12 +222,15 @@ register(
             Param("place", "place"),
             Param("zfill", "static", True, keyword_only=True),
             Param("bytes", "static", 16, keyword_only=True),
+            Param("clamp", "static", False, keyword_only=True),
         ),
         doc="Start copying the tile at `place` into `view`, `bytes` (4, 8 or 16) at a time, shared"
         " among the threads of the unit. With zfill, elements outside the tensor become zero;"
-        " without it there must be none. The tensor's address and outer strides are multiples of"
-        " `bytes` (guarded at launch), the last coordinate is a multiple of a chunk. Complete after"
-        " cp_async_wait, or at the commit of the ring whose slot is filled.",
+        " without it there must be none. With clamp, rows beyond the tensor repeat its last row"
+        " instead, which costs nothing in a loop; they must not matter. The tensor's address and"
+        " outer strides are multiples of `bytes` (guarded at launch), the last coordinate is a"
+        " multiple of a chunk. Complete after cp_async_wait, or at the commit of the ring whose"
+        " slot is filled.",
         source=_SOURCE,
         typing=_typing,
         effects=_effects,
@@ -210,21 +246,8 @@ register(
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def _typing_commit(t: TypingContext, call: Call) -> Type:
-    return Void()
-
-
-def _typing_wait(t: TypingContext, call: Call) -> Type:
+def _wait_typing(t: TypingContext, call: Call) -> None:
     check.static_int(t, call.args[0], "the number of pending groups", 0, 63)
-    return Void()
-
-
-def _commit_effects(call: Call) -> Effects:
-    return (SyncEffect("commit", "cp_async"),)
-
-
-def _wait_effects(call: Call) -> Effects:
-    return (SyncEffect("drain", "cp_async"),)
 
 
 def _commit_meaning(unit: Unit, call: Call) -> None:
@@ -236,11 +259,7 @@ def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     yield Wait(lambda: unit.drained("cp_async", pending), f"cp.async groups, {pending} pending")
 
 
-def _group_cost(call: Call, threads: int) -> Cost:
-    return Cost(issue=threads // 32)
-
-
-def _emit_commit(cg: Emitter, call: Call, dest: str | None) -> None:
+def _emit_commit(cg: Emitter, call: Call) -> None:
     code = """\
 __device__ __forceinline__ void cp_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -248,7 +267,7 @@ __device__ __forceinline__ void cp_async_commit() {
     cg.line(f"{cg.helper('cp_async_commit', code)}();")
 
 
-def _emit_wait(cg: Emitter, call: Call, dest: str | None) -> None:
+def _emit_wait(cg: Emitter, call: Call) -> None:
     code = """\
 template <int pending>
 __device__ __forceinline__ void cp_async_wait() {
@@ -257,32 +276,26 @@ __device__ __forceinline__ void cp_async_wait() {
     cg.line(f"{cg.helper('cp_async_wait', code)}<{static(call, 'pending')}>();")
 
 
-register(
-    Primitive(
-        name="cp_async_commit",
-        params=(),
-        doc="Close the group of the cp_async issued since the last commit (an empty one counts).",
-        source=_SOURCE + ".commit_group",
-        typing=_typing_commit,
-        effects=_commit_effects,
-        meaning=_commit_meaning,
-        cost=_group_cost,
-        emit={"": _emit_commit},
-        requires="cp_async",
-    )
+define(
+    "cp_async_commit",
+    SyncEffect("commit", "cp_async"),
+    doc="Close the group of the cp_async issued since the last commit (an empty one counts).",
+    source=_SOURCE + ".commit_group",
+    meaning=_commit_meaning,
+    emit=_emit_commit,
+    requires="cp_async",
+    convergent=False,
 )
-register(
-    Primitive(
-        name="cp_async_wait",
-        params=(Param("pending", "static"),),
-        doc="Wait until at most `pending` of this thread's newest cp_async groups are unfinished."
-        " Other threads' copies are visible after a barrier of the unit.",
-        source=_SOURCE + ".wait_group",
-        typing=_typing_wait,
-        effects=_wait_effects,
-        meaning=_wait_meaning,
-        cost=_group_cost,
-        emit={"": _emit_wait},
-        requires="cp_async",
-    )
+define(
+    "cp_async_wait",
+    SyncEffect("drain", "cp_async"),
+    params=(Param("pending", "static"),),
+    doc="Wait until at most `pending` of this thread's newest cp_async groups are unfinished."
+    " Other threads' copies are visible after a barrier of the unit.",
+    source=_SOURCE + ".wait_group",
+    typing=_wait_typing,
+    meaning=_wait_meaning,
+    emit=_emit_wait,
+    requires="cp_async",
+    convergent=False,
 )

@@ -74,6 +74,10 @@ class Unit(Protocol):
 
     def resource(self, name: str) -> ResourceDecl: ...
 
+    def extent(self, tensor: str, axis: int) -> int:
+        """Extent of a global tensor along an axis."""
+        ...
+
     def fail(self, code: str, message: str, **facts: Any) -> NoReturn:
         """A simulation finding (CK5xx) at the current statement."""
         ...

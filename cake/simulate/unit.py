@@ -78,6 +78,9 @@ class UnitState:
         poison = float("nan") if dtype.is_float else numpy_dtype(dtype).type(POISON_INTEGER)
         return np.full(shape, poison, numpy_dtype(dtype))
 
+    def extent(self, tensor: str, axis: int) -> int:
+        return int(self.cta.tensors[tensor].array.shape[axis])
+
     def resource(self, name: str) -> ResourceDecl:
         return self.program.resource(name)
 

@@ -3,8 +3,8 @@
 Eight warps hold 64x64 each of a 128x256 CTA tile. A ring of K slices is filled by all threads with
 cp.async, STAGES - 1 slices ahead. Fragments are loaded one 16-wide step ahead into a second set, and
 each step also issues its share of the copies, so that no instruction class comes in bursts. Slices
-beyond K are filled with zeros, so the loop has no branch. Tails in M and N: copies zero-fill, stores
-clip.
+beyond K are filled with zeros, so the loop has no branch. Tails in M and N: copies repeat the last row
+(it feeds only elements that are never stored), stores clip.
 """
 
 
@@ -20,12 +20,12 @@ def gemm(
     WN: meta(1, 2, 4) = 4,
     TM: meta(32, 64) = 64,
     TN: meta(32, 64) = 64,
-    STAGES: meta(2, 3, 4) = 3,
+    BK: meta(32, 64) = 32,
+    STAGES: meta(2, 3, 4, 6) = 4,
     GROUP: meta(1, 4, 8, 16) = 16,
 ):
     BM = WM * TM
     BN = WN * TN
-    BK = 64
     STEPS = BK // 16
     WARPS = WM * WN
     AR = BM // WARPS // STEPS
@@ -33,8 +33,8 @@ def gemm(
     require(WARPS <= 8, K % 8 == 0, AR > 0, BR > 0)
     KT = cdiv(K, BK)
     m, n = grid(cdiv(M, BM), cdiv(N, BN), raster=GROUP)
-    A = smem(T, (BM, BK), stages=STAGES, swizzle=128)
-    B = smem(T, (BN, BK), stages=STAGES, swizzle=128)
+    A = smem(T, (BM, BK), stages=STAGES, swizzle=2 * BK)
+    B = smem(T, (BN, BK), stages=STAGES, swizzle=2 * BK)
     math = role(warps=WARPS)
 
     with math as w:
@@ -44,8 +44,8 @@ def gemm(
         br = w * BR * STEPS
         for p in static_range(STAGES - 1):
             for q in static_range(STEPS):
-                cp_async(A[p][ar + q * AR : ar + q * AR + AR], a[m * BM + ar + q * AR, p * BK])
-                cp_async(B[p][br + q * BR : br + q * BR + BR], b[n * BN + br + q * BR, p * BK])
+                cp_async(A[p][ar + q * AR : ar + q * AR + AR], a[m * BM + ar + q * AR, p * BK], clamp=True)
+                cp_async(B[p][br + q * BR : br + q * BR + BR], b[n * BN + br + q * BR, p * BK], clamp=True)
             cp_async_commit()
         acc = fragment(f32, (TM, TN), fill=0.0)
         cp_async_wait(STAGES - 2)
@@ -72,12 +72,12 @@ def gemm(
                     even_b = ldmatrix(B[stage][wn : wn + TN, NEXT : NEXT + 16].T, operand="b")
                 if q < STEPS - 1:
                     for p in static_range(2 if q == 0 else 1):
-                        I = 0 if q == 0 and p == 0 else q + 1
+                        I = q + 1 - (1 - p) * (1 if q == 0 else 0)
                         ra = ar + I * AR
                         rb = br + I * BR
                         kk = (k + STAGES - 1) * BK
-                        cp_async(A[ahead][ra : ra + AR], a[m * BM + ra, kk])
-                        cp_async(B[ahead][rb : rb + BR], b[n * BN + rb, kk])
+                        cp_async(A[ahead][ra : ra + AR], a[m * BM + ra, kk], clamp=True)
+                        cp_async(B[ahead][rb : rb + BR], b[n * BN + rb, kk], clamp=True)
                 if q % 2 == 0:
                     mma(acc, even_a, even_b)
                 else:

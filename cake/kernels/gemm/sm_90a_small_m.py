@@ -42,10 +42,17 @@ def gemm(
 
     with math:
         acc = fragment(f32, (64, MP), fill=0.0)
-        for k in range(start, stop):
-            with ring.use() as s:
+        if start < stop:
+            last = wait(ring)
+            wgmma(acc, W[last], X[last].T)
+            for k in range(start + 1, stop):
+                s = wait(ring)
                 wgmma(acc, W[s], X[s].T)
-                wgmma_wait(0)
+                wgmma_wait(1)
+                release(ring, last)
+                last = s
+            wgmma_wait(0)
+            release(ring, last)
         r = lanes(acc)
         rows = warp() * 16 + lane() // 4
         cols_ = lane() % 4 * 2
