@@ -102,12 +102,21 @@ def _meaning(unit: Unit, call: Call) -> None:
 
 
 def clamped(unit: Unit, place: TensorRef, offsets: list[Any]) -> list[Any]:
-    """Offsets along the leading axes, moved back into the tensor."""
+    """Offsets along the leading axes, moved back to the last row where they pass the end.
+
+    Nothing moves rows in front of the tensor, so a negative coordinate is a finding.
+    """
     out = []
     for axis, offset in enumerate(offsets):
         start = int(unit.eval(place.index[axis]))
-        last = unit.extent(place.tensor, axis) - 1
-        out.append(np.clip(start + np.asarray(offset), 0, last) - start)
+        if start < 0:
+            unit.fail(
+                "CK502",
+                f"cp_async: coordinate {start} of axis {axis} of {place.tensor} is negative",
+                coordinate=start,
+                axis=axis,
+            )
+        out.append(np.minimum(offset, unit.extent(place.tensor, axis) - 1 - start))
     return out
 
 

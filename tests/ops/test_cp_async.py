@@ -67,6 +67,20 @@ def test_what_lies_outside_the_tensor_becomes_zero(order: str) -> None:
         np.testing.assert_array_equal(z[k * 32 : k * 32 + 32], want)
 
 
+def test_clamped_rows_repeat_the_last_one() -> None:
+    x = np.random.default_rng(4).standard_normal((2, 40, 56)).astype(BF)
+    z = np.full((128, 64), -1, BF)
+    made = accepted(COPY.replace(", 8])", ", 8], clamp=True)"), SMEM, params=PARAMS)
+    run(made, {"x": x, "z": z, "w": np.zeros(64, np.float32)})
+    for k in range(4):
+        rows = np.minimum(16 + k + np.arange(32), 39)
+        np.testing.assert_array_equal(z[k * 32 : k * 32 + 32, :48], x[k // 2, rows, 8:])
+        assert (z[k * 32 : k * 32 + 32, 48:] == 0).all()
+    assert "min(" in cuda(made)
+    before = accepted("cp_async(S[0], x[0, 0 - 1, 8], clamp=True)", SMEM, params=PARAMS)
+    assert "negative" in finding(before, {"x": x, "z": z, "w": np.zeros(64, np.float32)})
+
+
 def test_without_zero_fill_leaving_the_tensor_is_a_finding() -> None:
     made = accepted("cp_async(S[0], x[0, 16, 8], zfill=False)", SMEM, params=PARAMS)
     tensors = {
