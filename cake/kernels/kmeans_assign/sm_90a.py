@@ -7,7 +7,8 @@ beyond K read as NaN, which no comparison takes).
 
 The math warpgroups take turns: one may issue its products only when the one before has issued HEAD of
 its DP columns. Without the order all of them multiply together and then all compare together, and the
-tensor core idles half of the time.
+tensor core idles half of the time. Points have a producer warp of their own, so that the next tile's
+points arrive while this tile's centroids stream.
 """
 
 
@@ -56,16 +57,20 @@ def assign(
     C = smem(T, (BN, DP), stages=STAGES, swizzle=128)
     Q = smem(f32, (BN,), stages=STAGES + 1)
     math = role(warpgroups=WG, regs=112)
-    feed = role(warps=1, regs=24)
-    xs = pipeline(X, producer=feed, consumer=math)
-    cs = pipeline(C, producer=feed, consumer=math)
-    qs = pipeline(Q, producer=feed, consumer=math)
+    points = role(warps=1, regs=24)
+    centroids = role(warps=1, regs=24)
+    xs = pipeline(X, producer=points, consumer=math)
+    cs = pipeline(C, producer=centroids, consumer=math)
+    qs = pipeline(Q, producer=centroids, consumer=math)
     turn = named_barrier(threads=256, slots=WG)
 
-    with feed:
+    with points:
         for b, m in tiles:
             with xs.fill() as sx:
                 tma_load(X[sx], x[b, m * BM, 0])
+
+    with centroids:
+        for b, m in tiles:
             for k in range(KT):
                 with cs.fill() as sc:
                     tma_load(C[sc], c[b, k * BN, 0])
