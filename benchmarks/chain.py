@@ -50,6 +50,29 @@ class Chain:
         names = frozenset(p.name for p in program.params)
         return LoadedKernel(built.cubin, replace(emitted.abi, target=arch)), names
 
+    def temporaries(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Tensors of the kernels that ``args`` lacks, on the device of torch."""
+        import torch
+
+        dims = {
+            d: size
+            for p in self.programs
+            for t in p.tensors
+            if t.name in args
+            for d, size in zip(t.shape, args[t.name].shape, strict=True)
+        }
+        kinds = {"f32": torch.float32, "i32": torch.int32, "bf16": torch.bfloat16}
+        return {
+            t.name: torch.empty(
+                [dims[d] if isinstance(d, str) else d for d in t.shape],
+                dtype=kinds[t.dtype.name],
+                device="cuda",
+            )
+            for p in self.programs
+            for t in p.tensors
+            if t.name not in args
+        }
+
     def __call__(self, args: Mapping[str, Any]) -> None:
         for kernel, names in self.kernels:
             kernel.launch({n: args[n] for n in names})
