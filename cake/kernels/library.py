@@ -14,14 +14,15 @@ class ScheduleFile:
     """The text of a schedule file.
 
     ``name`` tells the structural variants of a workload apart. ``target`` is the architecture that
-    the text is elaborated for; ``written_for`` the one in its file name, which differs where a
-    file for a base architecture (sm_80) serves a newer one. ``path`` is for messages.
+    the text is elaborated for, None for the one that its decorators name; ``written_for`` the one
+    in its file name, which differs where a file for a base architecture (sm_80) serves a newer
+    one. ``path`` is for messages.
     """
 
     name: str
     path: Path
-    target: str
-    written_for: str
+    target: str | None
+    written_for: str | None
     text: str
 
 
@@ -54,15 +55,13 @@ def available(workload: str) -> tuple[str, ...]:
     return tuple(name for name in names() if name in written)
 
 
-def schedule_file(path: Path, target: str, written_for: str | None = None) -> ScheduleFile:
-    """A user's schedule file, elaborated for ``target``. Raises ``OSError``, ``UnicodeError``."""
-    return ScheduleFile(
-        name=path.stem,
-        path=path,
-        target=target,
-        written_for=written_for or target,
-        text=path.read_text(encoding="utf-8"),
-    )
+def schedule_file(path: Path, target: str | None = None) -> ScheduleFile:
+    """A user's schedule file, elaborated for ``target`` (for its own one without).
+
+    Raises ``OSError``, ``UnicodeError``.
+    """
+    text = path.read_text(encoding="utf-8")
+    return ScheduleFile(name=path.stem, path=path, target=target, written_for=None, text=text)
 
 
 def _paths(workload: str) -> list[tuple[Path, str]]:

@@ -44,5 +44,5 @@ def test_available_names_the_targets_of_a_workload() -> None:
 def test_a_users_file_keeps_its_text(tmp_path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("# Straße\n")
-    file = schedule_file(path, "sm_90a")
-    assert (file.name, file.target, file.text) == ("mine", "sm_90a", "# Straße\n")
+    file = schedule_file(path)
+    assert (file.name, file.target, file.text) == ("mine", None, "# Straße\n")
