@@ -1,0 +1,105 @@
+"""Facts about a program that rules share, each computed when a rule first asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from cake.ir.nodes import RoleBody
+from cake.ir.program import Cluster, Pipeline, Program, Role
+from cake.ops.layout import SmemLayout, smem_layout
+from cake.ops.rings import RingFacts, ring_facts
+from cake.ops.warps import WarpPlan, warp_plan
+from cake.targets import get
+from cake.targets.model import Target
+from cake.verify.integers import Integers
+from cake.verify.memory_flow import MemoryFlow
+from cake.verify.memory_items import Hazard, HazardKind, views
+from cake.verify.register_flow import RegisterFlow
+from cake.verify.sites import Site, sites_of
+from cake.verify.uniformity import Differing, across_cluster, across_units
+
+
+class Context:
+    """A program under verification."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.target: Target = get(program.target)
+
+    @cached_property
+    def plan(self) -> WarpPlan:
+        return warp_plan(self.program)
+
+    @cached_property
+    def layout(self) -> SmemLayout:
+        return smem_layout(self.program)
+
+    @cached_property
+    def rings(self) -> dict[str, tuple[Pipeline, RingFacts]]:
+        """Each ring with its derived figures."""
+        found: tuple[Pipeline, ...] = self.program.find(Pipeline)
+        return {p.name: (p, ring_facts(self.program, p.name)) for p in found}
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        return {r.name: r for r in self.program.role_decls()}
+
+    @cached_property
+    def cluster(self) -> int:
+        """CTAs of a cluster; 1 without one."""
+        return next((c.size for c in self.program.find(Cluster)), 1)
+
+    @cached_property
+    def integers(self) -> Integers:
+        return Integers(self.program)
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """Every primitive call."""
+        return tuple(s for role in self.program.roles for s in self.sites_of(role))
+
+    @cached_property
+    def _sites(self) -> dict[str, tuple[Site, ...]]:
+        return {role.role: sites_of(role) for role in self.program.roles}
+
+    def sites_of(self, role: RoleBody) -> tuple[Site, ...]:
+        """The primitive calls of a role."""
+        return self._sites[role.role]
+
+    @cached_property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """Unsettled accesses that later statements meet, in all roles."""
+        found: list[Hazard] = []
+        for role in self.program.roles:
+            sites = self.sites_of(role)
+            found += RegisterFlow(self.integers, role, sites).follow()
+            handed = frozenset(
+                view.base
+                for other in self.sites
+                for access, view in views(other)
+                if other.role is not role and access.proxy == "async" and access.action == "read"
+            )
+            memory = MemoryFlow(self.program, self.integers, role, sites, self.rings, handed)
+            found += memory.follow()
+        return tuple(found)
+
+    def hazards_of(self, *kinds: HazardKind) -> Iterator[Hazard]:
+        """Certain hazards of these kinds."""
+        return (h for h in self.hazards if h.kind in kinds and h.certain)
+
+    @cached_property
+    def _across_units(self) -> dict[str, Differing]:
+        return {r.role: across_units(r, self.roles[r.role].units) for r in self.program.roles}
+
+    @cached_property
+    def _across_cluster(self) -> dict[str, Differing]:
+        return {r.role: across_cluster(r) for r in self.program.roles}
+
+    def across_units(self, role: str) -> Differing:
+        """What differs between the units of a role."""
+        return self._across_units[role]
+
+    def across_cluster(self, role: str) -> Differing:
+        """What differs between the CTAs of a cluster."""
+        return self._across_cluster[role]

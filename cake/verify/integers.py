@@ -1,0 +1,307 @@
+"""Integer expressions of a program as polynomials, with the ranges of all their atoms.
+
+``require(N % 64 == 0)`` makes the dimension N the product of 64 and a new atom, so that tile
+counts become exact. Atoms are named by what they are, not by the author's variables: a loop
+variable by its depth and range, a load from a tensor that nobody writes by its place. So
+expressions of two roles are equal if they have equal values. What variables hold is found by
+:mod:`cake.verify.values`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import lcm
+
+from cake.ir.nodes import Call, Const, DimRef, Expr, For, Static, TensorRef, VarRef, walk_calls
+from cake.ir.program import Program, Smem
+from cake.ir.types import Scalar
+from cake.ops.base import Access, lookup
+from cake.verify.atoms import Atoms, Bound
+from cake.verify.poly import Poly
+from cake.verify.values import assign_values
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_COMPARE = frozenset({"lt", "le", "gt", "ge", "eq"})
+
+THREAD = "%"
+"""Keys of atoms that differ between threads or units contain this, as PTX's %laneid does."""
+FRESH = "@"
+"""Keys of atoms that may have another value each time control comes by contain this."""
+
+
+class Integers:
+    """Normal forms of a program's integer expressions.
+
+    ``values``: what a name stands for; ``occurrences``: what single uses of a name that changes
+    stand for, by the identity of the use. ``assumed``: polynomials that the guards keep from
+    being negative. ``conditions``: for the key of a condition, what it compares with 0.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.atoms = Atoms()
+        self.values: dict[str, Poly] = {}
+        self.occurrences: dict[int, Poly] = {}
+        self.written = frozenset(_written(program))
+        self.assumed: list[Poly] = []
+        self.conditions: dict[str, Poly] = {}
+        self._cache: dict[int, Poly | None] = {}
+        self._texts: dict[int, str] = {}
+        self._dims()
+        for guard in program.guards:
+            for part in conjuncts(guard.cond):
+                self.assumed += self.facts(part)
+        assign_values(self)
+
+    def _dims(self) -> None:
+        """Dimensions are at least 1 (an empty launch does nothing), by their divisors."""
+        divisors = dict.fromkeys(self.program.dims, 1)
+        for guard in self.program.guards:
+            for part in conjuncts(guard.cond):
+                if (found := _divisibility(part)) is not None and found[0] in divisors:
+                    divisors[found[0]] = lcm(divisors[found[0]], found[1])
+        for name, n in divisors.items():
+            key = name if n == 1 else f"{name}/{n}"
+            self.values[name] = self.atoms.add(key, lows=[1]) * n
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def poly(self, e: Expr) -> Poly | None:
+        """Normal form of an integer expression; None if it is not an integer."""
+        key = id(e)
+        if key not in self._cache:
+            self._cache[key] = self._poly(e)
+        return self._cache[key]
+
+    def _poly(self, e: Expr) -> Poly | None:
+        if isinstance(e, Const | Static):
+            value = _value(e)
+            return None if value is None else Poly.number(value)
+        if not isinstance(e.type, Scalar) or not e.type.dtype.is_int:
+            return None
+        if id(e) in self.occurrences:
+            return self.occurrences[id(e)]
+        if isinstance(e, VarRef | DimRef):
+            return self.values.get(e.name) or self.atoms.add(e.name)
+        if isinstance(e, Call):
+            return self._call(e)
+        return self.atoms.add(self.text(e))
+
+    def _call(self, e: Call) -> Poly:
+        args = [None if a is None else self.poly(a) for a in e.args]
+        if e.op == "cast" and args[0] is not None:
+            return args[0]
+        if e.op == "neg" and args[0] is not None:
+            return -args[0]
+        found = None
+        if len(args) == 2 and args[0] is not None and args[1] is not None:
+            found = self._binary(e.op, args[0], args[1])
+        elif e.op == "select":
+            found = self._wrapped(e)
+        return self.atoms.add(self.text(e)) if found is None else found
+
+    def _binary(self, op: str, a: Poly, b: Poly) -> Poly | None:
+        n = b.constant
+        if op == "add":
+            return a + b
+        if op == "sub":
+            return a - b
+        if op == "mul":
+            return a * b
+        if op in ("min", "max"):
+            return self.extreme(op, a, b)
+        if n is None or n < 0:
+            return None
+        if op == "shl":
+            return a * (1 << n) if n < 63 else None
+        if op == "shr" and n < 63:
+            op, n = "floordiv", 1 << n
+        if op == "floordiv" and n:
+            return self.floordiv(a, n)
+        return self.mod(a, n) if op == "mod" and n else None
+
+    def _wrapped(self, e: Call) -> Poly | None:
+        """``select(x == n - 1, 0, x + 1)`` is ``(x + 1) % n`` for x in [0, n)."""
+        cond, zero, other = e.args
+        following = None if other is None else self.poly(other)
+        if not isinstance(cond, Call) or cond.op != "eq" or _value(zero) != 0:
+            return None
+        a, b = (None if x is None else self.poly(x) for x in cond.args[:2])
+        if a is None or b is None or following is None:
+            return None
+        n = (following + b - a).constant
+        if n is None or n < 1 or not self._within(following - 1, n):
+            return None
+        return self.mod(following, n)
+
+    def floordiv(self, p: Poly, n: int) -> Poly:
+        """``p // n``, rounded down; exact parts leave the division."""
+        q, r = p.divide(n)
+        if self._within(r, n):
+            return q
+        lows, highs = [Bound(r - (n - 1), n)], [Bound(r, n)]
+        return q + self.atoms.add(f"({r})//{n}", lows, highs, division=(r, n, False))
+
+    def mod(self, p: Poly, n: int) -> Poly:
+        """``p % n``, not negative."""
+        r = p.divide(n)[1]
+        if self._within(r, n):
+            return r
+        r = self.residue(r, n)
+        return self.atoms.add(f"({r}) mod {n}", [0], [n - 1], division=(r, n, True))
+
+    def residue(self, p: Poly, n: int) -> Poly:
+        """A polynomial that is congruent to ``p`` modulo n, without remainders modulo n."""
+        parts: dict[str, Poly] = {}
+        for key in p.atoms:
+            division = self.atoms.get(key).division
+            if division is not None and division[2] and division[1] % n == 0:
+                parts[key] = division[0]
+        return p.replace(parts).modulo(n)
+
+    def _within(self, r: Poly, n: int) -> bool:
+        return self.atoms.nonnegative(r) and self.atoms.nonnegative(Poly.number(n - 1) - r)
+
+    def interval(self, p: Poly, fixed: Mapping[str, int] | None = None) -> tuple[float, float]:
+        """See :meth:`Atoms.interval`."""
+        return self.atoms.interval(p, fixed)
+
+    def extreme(self, op: str, a: Poly, b: Poly) -> Poly:
+        """``min`` or ``max`` of two polynomials."""
+        for x, y in ((a, b), (b, a)):
+            if self.atoms.nonnegative(y - x):
+                return x if op == "min" else y
+        first, second = sorted((a, b), key=lambda p: p.terms)
+        low, key = op == "min", f"{op}({first},{second})"
+        return self.atoms.add(key, [a, b], [a, b], cases_low=low, cases_high=not low)
+
+    # -- names of other expressions ----------------------------------------------------------------
+
+    def text(self, e: Expr) -> str:
+        """A key that equal expressions share; fresh if the value may differ from use to use."""
+        if id(e) not in self._texts:
+            self._texts[id(e)] = self._text(e)
+        return self._texts[id(e)]
+
+    def _text(self, e: Expr) -> str:
+        if isinstance(e, Const | Static):
+            return repr(e.value)
+        if isinstance(e, VarRef | DimRef):
+            p = self.poly(e)
+            return e.name if p is None else str(p)
+        if isinstance(e, Call) and self._stable(e):
+            return f"{e.op}({','.join('' if a is None else self._operand(a) for a in e.args)})"
+        if isinstance(e, TensorRef):
+            return f"{e.tensor}[{','.join(map(self._operand, e.index))}]"
+        return f"{type(e).__name__.lower()}{FRESH}{e.loc.line}:{e.loc.col}#{len(self._texts)}"
+
+    def _operand(self, e: Expr) -> str:
+        p = self.poly(e)
+        return self.text(e) if p is None else str(p)
+
+    def _stable(self, e: Call) -> bool:
+        """Whether a call gives the same value wherever its operands are the same."""
+        primitive = lookup(e.op)
+        effects = () if primitive is None else primitive.effects(e)
+        for effect in effects:
+            if not isinstance(effect, Access) or effect.action != "read":
+                return False
+            place = e.args[effect.operand]
+            if not isinstance(place, TensorRef) or place.tensor in self.written:
+                return False
+        return primitive is not None and not primitive.convergent
+
+    def mentions(self, atom: str, names: frozenset[str]) -> bool:
+        """Whether an atom is one of ``names``, or computed from one."""
+        words = set(_WORD.findall(atom))
+        return any(n in words if n.isidentifier() else n in atom for n in names)
+
+    def stages(self, buffer: str) -> int:
+        """Stages of a shared-memory buffer, 1 if it has none."""
+        decl = self.program.resource(buffer)
+        return decl.stages or 1 if isinstance(decl, Smem) else 1
+
+    def range_of(self, s: For) -> tuple[Poly, Poly, int] | None:
+        """Start, stop and step of a loop; None if the step is not known."""
+        start, stop, step = self.poly(s.start), self.poly(s.stop), self.poly(s.step)
+        n = None if step is None else step.constant
+        if start is None or stop is None or n is None or n < 1:
+            return None
+        return start, stop, n
+
+    # -- conditions --------------------------------------------------------------------------------
+
+    def facts(self, cond: Expr, holds: bool = True) -> list[Poly]:
+        """Polynomials that are not negative if ``cond`` has the truth value ``holds``."""
+        if not isinstance(cond, Call):
+            return []
+        if cond.op == "not_" and cond.args[0] is not None:
+            return self.facts(cond.args[0], not holds)
+        if cond.op == ("and_" if holds else "or_"):
+            return [f for a in cond.args if a is not None for f in self.facts(a, holds)]
+        if cond.op not in _COMPARE or None in cond.args[:2]:
+            return []
+        a, b = (self.poly(x) for x in cond.args[:2] if x is not None)
+        if a is None or b is None:
+            return []
+        return _comparison(cond.op, a, b, holds)
+
+    def proved(self, p: Poly, given: Sequence[Poly] = ()) -> bool:
+        """Whether ``p >= 0`` follows from the guards, the ranges and ``given[i] >= 0``."""
+        return self.atoms.nonnegative(p, (*self.assumed, *given))
+
+
+def _comparison(op: str, a: Poly, b: Poly, holds: bool) -> list[Poly]:
+    if op == "eq":
+        return [a - b, b - a] if holds else []
+    if op in ("gt", "ge"):
+        a, b, op = b, a, {"gt": "lt", "ge": "le"}[op]
+    if holds:
+        return [b - a - 1] if op == "lt" else [b - a]
+    return [a - b] if op == "lt" else [a - b - 1]
+
+
+def unit_key(role: str) -> str:
+    """Key of a role's unit index."""
+    return f"{THREAD}unit.{role}"
+
+
+def conjuncts(cond: Expr) -> Iterator[Expr]:
+    """The parts of a conjunction."""
+    if isinstance(cond, Call) and cond.op == "and_":
+        for a in cond.args:
+            if a is not None:
+                yield from conjuncts(a)
+    else:
+        yield cond
+
+
+def _divisibility(cond: Expr) -> tuple[str, int] | None:
+    """(dimension, n) of ``dimension % n == 0``."""
+    if not isinstance(cond, Call) or cond.op != "eq":
+        return None
+    for left, right in (cond.args[:2], cond.args[1::-1]):
+        if isinstance(left, Call) and left.op == "mod" and _value(right) == 0:
+            dim, n = left.args[0], _value(left.args[1])
+            if isinstance(dim, DimRef) and n:
+                return dim.name, n
+    return None
+
+
+def _value(e: Expr | None) -> int | None:
+    """A compile-time integer."""
+    if isinstance(e, Const | Static) and isinstance(e.value, int):
+        return None if isinstance(e.value, bool) else e.value
+    return None
+
+
+def _written(program: Program) -> Iterator[str]:
+    """Tensors and workspaces that the kernel writes."""
+    for role in program.roles:
+        for call in walk_calls(role.body):
+            primitive = lookup(call.op)
+            for effect in () if primitive is None else primitive.effects(call):
+                place = call.args[effect.operand] if isinstance(effect, Access) else None
+                if isinstance(place, TensorRef) and effect.action != "read":
+                    yield place.tensor

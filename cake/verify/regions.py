@@ -1,0 +1,215 @@
+"""Which part of a shared-memory buffer an access touches, and whether two parts overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from cake.ir.nodes import VarRef, View
+from cake.ir.program import Program, Role, Smem
+from cake.ir.types import WARP, Slot, SmemView
+from cake.verify.integers import THREAD, Integers, unit_key
+from cake.verify.poly import ZERO, Poly
+
+SlotId = tuple[str, int, int]
+"""A slot of a ring: ring, place in the program that took it, how many times ago."""
+
+Overlap = Literal["no", "maybe", "yes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A place along an axis: ``base`` is equal in all threads of the role, ``part`` is made of the
+    unit's index and thread indices. None: anywhere."""
+
+    base: Poly | None
+    part: Poly = ZERO
+
+    def mapped(self, change: Callable[[Poly], Poly]) -> Offset:
+        return self if self.base is None else replace(self, base=change(self.base))
+
+
+Stage = Offset | frozenset[SlotId] | None
+"""Slots of a ring, or a number modulo the buffer's stages; None: not staged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a buffer: ``extents[i]`` elements at ``offsets[i]`` along axis i."""
+
+    buffer: str
+    stages: int
+    stage: Stage
+    offsets: tuple[Offset, ...]
+    extents: tuple[int, ...]
+
+    def mapped(self, change: Callable[[Poly], Poly]) -> Region:
+        """The region with its polynomials changed."""
+        offsets = tuple(o.mapped(change) for o in self.offsets)
+        return replace(self.staged(change), offsets=offsets)
+
+    def staged(self, change: Callable[[Poly], Poly]) -> Region:
+        """The region with a computed stage changed."""
+        if not isinstance(self.stage, Offset):
+            return self
+        n = self.stages
+        return replace(self, stage=self.stage.mapped(lambda p: change(p).modulo(n)))
+
+
+class Regions:
+    """Regions of one role."""
+
+    def __init__(self, program: Program, integers: Integers, role: Role) -> None:
+        self.program = program
+        self.integers = integers
+        self.unit = unit_key(role.name)
+        self.units = role.units
+        self.threads = role.unit_threads
+        index = np.arange(self.threads)
+        self._threads = {
+            f"{THREAD}lane{WARP}": index % WARP,
+            f"{THREAD}warp{self.threads // WARP}": index // WARP,
+            f"{THREAD}thread{self.threads}": index,
+        }
+        self._values: dict[tuple[Poly, int], Any] = {}
+        self._spans: dict[tuple[Poly, int], tuple[tuple[float, float, bool], ...]] = {}
+
+    def of(self, view: View, slots: Mapping[str, frozenset[SlotId]]) -> Region:
+        """The part of its buffer that a view names; ``slots`` are those that variables hold."""
+        buffer = self.program.resource(view.base)
+        assert isinstance(buffer, Smem)
+        assert isinstance(view.type, SmemView)
+        extents = (1,) * (len(buffer.shape) - len(view.type.shape)) + view.type.shape
+        offsets = tuple(
+            Offset(ZERO) if extent == whole else self._offset(self.integers.poly(e))
+            for e, extent, whole in zip(view.offsets, extents, buffer.shape, strict=True)
+        )
+        stages = buffer.stages or 1
+        return Region(buffer.name, stages, self._stage(view, stages, slots), offsets, extents)
+
+    def _stage(self, view: View, stages: int, slots: Mapping[str, frozenset[SlotId]]) -> Stage:
+        if view.stage is None:
+            return None
+        if isinstance(view.stage.type, Slot):
+            name = view.stage.name if isinstance(view.stage, VarRef) else ""
+            return slots.get(name) or Offset(None)
+        number = self.integers.poly(view.stage)
+        return self._offset(None if number is None else self.integers.residue(number, stages))
+
+    def _offset(self, p: Poly | None) -> Offset:
+        if p is None:
+            return Offset(None)
+        part = Poly(tuple(t for t in p.terms if t[0] and all(THREAD in a for a in t[0])))
+        base = p - part
+        mixed = any(THREAD in a for a in base.atoms)
+        return Offset(None) if mixed else Offset(base, part)
+
+    def overlap(self, a: Region, b: Region, *, between_units: bool) -> Overlap:
+        """Whether two regions of one buffer overlap, within a unit or between different units."""
+        worst: Overlap = "no"
+        for i, j in self._pairs(between_units):
+            found = self._apart(a, b, i, j)
+            if found == "yes":
+                return "yes"
+            worst = "maybe" if found == "maybe" else worst
+        return worst
+
+    def _pairs(self, between_units: bool) -> Iterator[tuple[int, int]]:
+        for i in range(self.units):
+            if between_units:
+                yield from ((i, j) for j in range(self.units) if i != j)
+            else:
+                yield i, i
+
+    def _apart(self, a: Region, b: Region, i: int, j: int) -> Overlap:
+        """Overlap of ``a`` in unit i with ``b`` in unit j."""
+        stages = self._stages_meet(a, b, i, j)
+        if stages == "no":
+            return "no"
+        distances: list[int] = []
+        dense = True
+        for x, y, n, m in zip(a.offsets, b.offsets, a.extents, b.extents, strict=True):
+            d = None if x.base is None or y.base is None else (x.base - y.base).constant
+            if d is None:
+                return self._unless_apart(a, b, i, j)
+            low, high, exact = self._span(x.part, n)[i]
+            first, last, sharp = self._span(y.part, m)[j]
+            if d + low >= last or d + high <= first:
+                return "no"
+            dense = dense and exact and sharp
+            distances.append(d)
+        found: Overlap = "yes" if dense else self._enumerated(a, b, i, j, distances)
+        return "maybe" if found == "yes" and stages == "maybe" else found
+
+    def _unless_apart(self, a: Region, b: Region, i: int, j: int) -> Overlap:
+        """``maybe``, unless some axis keeps the regions apart."""
+        for x, y, n, m in zip(a.offsets, b.offsets, a.extents, b.extents, strict=True):
+            d = None if x.base is None or y.base is None else (x.base - y.base).constant
+            if d is None:
+                continue
+            low, high, _ = self._span(x.part, n)[i]
+            first, last, _ = self._span(y.part, m)[j]
+            if d + low >= last or d + high <= first:
+                return "no"
+        return "maybe"
+
+    def _enumerated(self, a: Region, b: Region, i: int, j: int, distances: list[int]) -> Overlap:
+        """Overlap of the elements of different threads, thread by thread."""
+        same = None
+        for x, y, n, m, d in zip(
+            a.offsets, b.offsets, a.extents, b.extents, distances, strict=True
+        ):
+            p, q = self._places(x.part, i), self._places(y.part, j)
+            if p is None or q is None:
+                return "maybe"
+            gap = p[:, None] + d - q[None, :]
+            meet = (gap < m) & (gap > -n)
+            same = meet if same is None else same & meet
+        assert same is not None
+        if i == j:
+            same = same & ~np.eye(len(same), dtype=bool)
+        return "yes" if same.any() else "no"
+
+    def _places(self, part: Poly, unit: int) -> Any:
+        """Value of ``part`` in every thread of a unit, None if it has other atoms."""
+        key = (part, unit)
+        if key not in self._values:
+            found = self.integers.atoms.evaluate(part, {**self._threads, self.unit: unit})
+            self._values[key] = None if found is None else np.broadcast_to(found, self.threads)
+        return self._values[key]
+
+    def _stages_meet(self, a: Region, b: Region, i: int, j: int) -> Overlap:
+        if isinstance(a.stage, frozenset) and isinstance(b.stage, frozenset):
+            # The ring's protocol orders different slots, even where they are one stage.
+            return "yes" if a.stage & b.stage else "no"
+        if isinstance(a.stage, Offset) and isinstance(b.stage, Offset):
+            if a.stage.base is None or b.stage.base is None:
+                return "maybe"
+            d = (a.stage.base - b.stage.base).modulo(a.stages).constant
+            low, high, _ = self._span(a.stage.part, 1)[i]
+            first, last, _ = self._span(b.stage.part, 1)[j]
+            if d is None or high - low > 1 or last - first > 1:
+                return "maybe"
+            return "no" if (d + low - first) % a.stages else "yes"
+        return "yes" if a.stage is None and b.stage is None else "maybe"
+
+    def _span(self, part: Poly, extent: int) -> tuple[tuple[float, float, bool], ...]:
+        """For each unit: first element, end, and whether all elements between are touched."""
+        key = (part, extent)
+        if key not in self._spans:
+            threads = [t for t in part.terms if t[0] != (self.unit,)]
+            dense = len(threads) < 2 and all(
+                len(m) == 1 and "/" not in m[0] and abs(c) <= extent for m, c in threads
+            )
+            uniform = all(self.unit in a and "%lane" not in a for m, _ in threads for a in m)
+            found = []
+            for i in range(self.units):
+                low, high = self.integers.interval(part, {self.unit: i})
+                exact = low == high or dense or uniform
+                found.append((low, high + extent, exact and not math.isinf(high - low)))
+            self._spans[key] = tuple(found)
+        return self._spans[key]

@@ -1,0 +1,207 @@
+"""A role's blocking and signalling steps, one after another, at concrete sizes.
+
+This is the interface between a program and whatever decides about its interleavings: today the
+token run of :mod:`cake.verify.tokens` (rings and hardware barriers, without data), later the phase
+simulation, which adds events of engines and mbarriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cake.ir.nodes import (
+    Assign,
+    Block,
+    Bracket,
+    Call,
+    Expr,
+    For,
+    If,
+    ResourceRef,
+    Stmt,
+    TileLoop,
+    VarRef,
+    While,
+    child_blocks,
+    walk_exprs,
+    walk_stmts,
+)
+from cake.ir.program import Program
+from cake.ir.types import Slot
+from cake.ops.base import SyncEffect, lookup
+from cake.verify.concrete import Sample, Value, evaluate
+
+MAX_EVENTS = 20_000
+
+EventKind = Literal["acquire", "commit", "wait", "release", "sync", "arrive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of a role.
+
+    ``what`` is a ring, or the key of a hardware barrier: "cta", "cluster", or a named barrier.
+    ``step`` counts the acquisitions of the ring by this role before the slot's own (-1 for
+    barriers).
+    """
+
+    kind: EventKind
+    what: str
+    step: int
+    place: Stmt | Call
+
+
+class Undecided(Exception):
+    """Which steps follow depends on data; ``place`` is the statement that decides."""
+
+    def __init__(self, place: Stmt) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+def events(program: Program, role: str, sample: Sample) -> list[Event]:
+    """All steps of a role's first unit.
+
+    Raises:
+        Undecided: control flow around a step depends on data, or there are too many steps.
+    """
+    walk = _Walk(program, sample)
+    body = next(r for r in program.roles if r.role == role)
+    if body.unit is not None:
+        walk.values[body.unit] = 0
+    walk.block(body.body)
+    return walk.found
+
+
+class _Walk:
+    def __init__(self, program: Program, sample: Sample) -> None:
+        self.program = program
+        self.sample = sample
+        self.values: dict[str, Value] = dict(sample.values)
+        self.slots: dict[str, tuple[str, int]] = {}
+        self.taken: dict[tuple[str, str], int] = {}
+        self.found: list[Event] = []
+        self._eventful: dict[int, bool] = {}
+
+    def block(self, block: Block) -> None:
+        for s in block:
+            self.statement(s)
+
+    def statement(self, s: Stmt) -> None:
+        for e in reversed(tuple(walk_exprs(s))):
+            if isinstance(e, Call):
+                self.call(e, s)
+        if isinstance(s, Assign):
+            self.assign(s)
+        elif not self.eventful(s):
+            self.forget(s)
+        elif isinstance(s, Bracket):
+            self.bracket(s)
+        elif isinstance(s, If):
+            cond = self.known(s.cond, s)
+            self.block(s.then if cond else s.orelse)
+        elif isinstance(s, For):
+            start, stop, step = (int(self.known(e, s)) for e in (s.start, s.stop, s.step))
+            for i in range(start, stop, step):
+                self.values[s.var] = i
+                self.block(s.body)
+        elif isinstance(s, TileLoop):
+            for tile in self.sample.tiles:
+                self.values |= zip(s.vars, tile, strict=True)
+                self.block(s.body)
+        elif isinstance(s, While):
+            while self.known(s.cond, s):
+                self.block(s.body)
+
+    def known(self, e: Expr, s: Stmt) -> int | float | bool:
+        value = evaluate(e, self.values)
+        if value is None:
+            raise Undecided(s)
+        return value
+
+    def eventful(self, s: Stmt) -> bool:
+        """Whether nested blocks contain steps."""
+        if id(s) not in self._eventful:
+            inner = [x for b in child_blocks(s) for x in walk_stmts(b)]
+            self._eventful[id(s)] = isinstance(s, Bracket) or any(
+                isinstance(x, Bracket) or any(_step_of(e) for e in walk_exprs(x)) for x in inner
+            )
+        return self._eventful[id(s)]
+
+    def forget(self, s: Stmt) -> None:
+        """Skip blocks without steps; what they assign is unknown unless it is plain to see."""
+        if isinstance(s, If) and (cond := evaluate(s.cond, self.values)) is not None:
+            self.block(s.then if cond else s.orelse)
+            return
+        for inner in walk_stmts((s,)):
+            if isinstance(inner, Assign):
+                self.values |= dict.fromkeys(inner.targets)
+
+    def assign(self, s: Assign) -> None:
+        if isinstance(s.value.type, Slot):
+            source = s.value
+            if isinstance(source, VarRef) and source.name in self.slots:
+                self.slots[s.targets[0]] = self.slots[source.name]
+            elif isinstance(source, Call):
+                ring = s.value.type.pipeline
+                kind = "acquire" if source.op == "acquire" else "wait"
+                self.slots[s.targets[0]] = (ring, self.taken[ring, kind] - 1)
+        value = evaluate(s.value, self.values) if len(s.targets) == 1 else None
+        self.values |= dict.fromkeys(s.targets, value)
+
+    def bracket(self, s: Bracket) -> None:
+        first, last = ("acquire", "commit") if s.side == "fill" else ("wait", "release")
+        step = self.take(s.pipeline, first, s)
+        self.slots[s.slot] = (s.pipeline, step)
+        self.block(s.body)
+        self.add(last, s.pipeline, step, s)
+
+    def take(self, ring: str, kind: str, place: Stmt | Call) -> int:
+        step = self.taken.get((ring, kind), 0)
+        self.taken[ring, kind] = step + 1
+        self.add(kind, ring, step, place)
+        return step
+
+    def call(self, call: Call, s: Stmt) -> None:
+        kind = _step_of(call)
+        if kind is None:
+            return
+        ref = call.args[0] if call.args else None
+        name = ref.name if isinstance(ref, ResourceRef) else ""
+        if call.op in ("acquire", "wait"):
+            self.take(name, call.op, call)
+        elif call.op in ("commit", "release"):
+            slot = call.args[1]
+            held = self.slots.get(slot.name) if isinstance(slot, VarRef) else None
+            if held is None:
+                raise Undecided(s)
+            self.add(call.op, name, held[1], call)
+        else:
+            self.add(kind, name or _BARRIERS[call.op], -1, call)
+
+    def add(self, kind: str, what: str, step: int, place: Stmt | Call) -> None:
+        if len(self.found) == MAX_EVENTS:
+            raise Undecided(place if isinstance(place, Stmt) else Stmt(loc=place.loc))
+        self.found.append(Event(kind, what, step, place))  # type: ignore[arg-type]
+
+
+_BARRIERS = {"cta_sync": "cta", "cluster_sync": "cluster"}
+_RING_STEPS = frozenset({"acquire", "commit", "wait", "release"})
+
+
+def _step_of(e: Expr) -> EventKind | None:
+    """What a call does as a step, None if it is none."""
+    if not isinstance(e, Call):
+        return None
+    if e.op in _RING_STEPS:
+        return e.op  # type: ignore[return-value]
+    if e.op in _BARRIERS:
+        return "sync"
+    primitive = lookup(e.op)
+    for effect in () if primitive is None else primitive.effects(e):
+        if effect == SyncEffect("barrier", "named"):
+            return "sync"
+        if effect == SyncEffect("arrive", "named"):
+            return "arrive"
+    return None
