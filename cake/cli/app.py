@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from cake.cli.findings import UNWRITABLE
+from cake.cli.findings import MODULE_MISSING
 from cake.cli.output import Output
 from cake.cli.status import Failure, Status, status_of
 from cake.diag import CakeError, Diagnostic
@@ -51,16 +51,16 @@ class Application(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> Any:
         """Run, and leave the process with the command's status."""
-        sys.exit(self.run(list(sys.argv[1:] if args is None else args), extra))
+        sys.exit(self.run(list(sys.argv[1:] if args is None else args)))
 
-    def run(self, args: list[str], extra: dict[str, Any]) -> int:
+    def run(self, args: list[str]) -> int:
         """The status of the command in ``args``."""
         name = next((arg for arg in args if not arg.startswith("-")), "")
         out = Output(name, as_json="--json" in args)
         try:
-            status = self._status(args, out, extra)
+            status = self._status(args, out)
             # What stays in the buffer would be lost, or fail, after the status is decided.
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -72,9 +72,9 @@ class Application(click.Group):
             return Status.ENVIRONMENT
         return status
 
-    def _status(self, args: list[str], out: Output, extra: dict[str, Any]) -> int:
+    def _status(self, args: list[str], out: Output) -> int:
         try:
-            with self.make_context("cake", args, **extra) as ctx:
+            with self.make_context("cake", args) as ctx:
                 return int(self.invoke(ctx) or 0)
         except click.exceptions.Exit as end:
             return end.exit_code
@@ -89,6 +89,12 @@ class Application(click.Group):
             return _failed(status_of(error.diagnostics), error.diagnostics, out)
         except OSError:
             raise
+        except RecursionError:
+            return _failed(Status.REJECTED, [_too_deep()], out)
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] == "cake":
+                return _fault(error, out)
+            return _failed(Status.ENVIRONMENT, [_missing(error)], out)
         except Exception as error:
             return _fault(error, out)
 
@@ -111,24 +117,32 @@ def _failed(status: Status, diagnostics: Sequence[Diagnostic], out: Output) -> S
     return out.finish(status, diagnostics=diagnostics)
 
 
+def _too_deep() -> Diagnostic:
+    """Every stage walks expressions recursively; Python bounds the depth."""
+    limit = sys.getrecursionlimit()
+    return Diagnostic.of(
+        import_module("cake.lang.codes").TOO_LARGE,
+        "an expression, or blocks within blocks, nest deeper than the compiler can follow",
+        facts={"recursion_limit": limit},
+        helps=("assign parts of a long expression to names of their own",),
+    )
+
+
+def _missing(error: ModuleNotFoundError) -> Diagnostic:
+    return Diagnostic.of(
+        MODULE_MISSING,
+        f"the Python package {error.name} is not installed for {sys.executable}",
+        facts={"module": error.name, "python": sys.executable},
+        helps=("pip install cake-ir",),
+    )
+
+
 def _fault(error: Exception, out: Output) -> Status:
     """An error that nobody foresaw: never to be taken for a verdict on the program."""
     traceback.print_exc()
     message = "this is a fault of CAKE, not of your input; please report it with the lines above"
     click.echo(f"\nerror: {message}", err=True)
     return out.finish(Status.FAULT, {"message": f"{type(error).__name__}: {error}"})
-
-
-def unwritable(path: os.PathLike[str] | str, error: OSError) -> Failure:
-    """The failure of an output that cannot be written."""
-    reason = error.strerror or str(error)
-    finding = Diagnostic.of(
-        UNWRITABLE,
-        f"cannot write {path}: {reason}",
-        facts={"path": str(path), "errno": error.errno},
-        helps=("free some space, or give another folder",),
-    )
-    return Failure(Status.ENVIRONMENT, finding)
 
 
 def _abandon_stdout() -> None:

@@ -66,3 +66,15 @@ Two orders of completion gave different bits. For a kernel that adds with atomic
 anywhere else a wait, a barrier or a fence is missing.
 """,
 )
+
+MODULE_MISSING = _code(
+    "CK956",
+    "module-missing",
+    "environment",
+    "A Python package that CAKE depends on is not installed.",
+    """
+CAKE is incomplete in this environment: it was installed without its dependencies, or another
+Python than the one it was installed for runs it. Install it anew (`pip install cake-ir`), or call
+the `cake` of the right environment. `cake doctor` lists what is there.
+""",
+)

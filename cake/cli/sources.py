@@ -17,6 +17,8 @@ from cake.diag import Diagnostic, Span
 from cake.ir.program import Program
 from cake.lang import codes
 from cake.lang.elaborate import Parsed, parse
+from cake.verify import verify
+from cake.verify.rule import Level
 
 STDIN = "<stdin>"
 
@@ -117,3 +119,24 @@ def chosen(found: tuple[Program, ...], name: str | None) -> tuple[Program, ...]:
         return picked
     listed = ", ".join(p.name for p in found)
     raise click.UsageError(f"--schedule: there is no schedule {name} (there are {listed})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Programs against which nothing speaks, and what was found all the same."""
+
+    programs: tuple[Program, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    status: Status
+
+
+def checked(text: Text, meta: Mapping[str, Any], target: str | None, level: Level) -> Checked:
+    """The programs of a file after the verifier; raises :class:`Failure` for a rejected file."""
+    found = programs(text, meta, target)
+    verdicts = [verify(program, level=level) for program in found]
+    diagnostics = tuple(d for verdict in verdicts for d in verdict.diagnostics)
+    if any(verdict.status == "rejected" for verdict in verdicts):
+        raise Failure(Status.REJECTED, *diagnostics)
+    complete = all(verdict.status == "accepted" for verdict in verdicts)
+    status = Status.ACCEPTED if complete else Status.INCOMPLETE
+    return Checked(programs=found, diagnostics=diagnostics, status=status)

@@ -1,0 +1,108 @@
+"""Workloads on the command line: which problem is meant, and what is wrong with the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+import click
+
+from cake.kernels import Misfit
+from cake.workloads import (
+    Case,
+    Contract,
+    ContractError,
+    Shape,
+    UnknownWorkloadError,
+    get,
+    names,
+    problem,
+)
+from cake.workloads.contract import Scalar
+
+F = TypeVar("F", bound=Callable[..., object])
+
+shape_option = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="DIM=N,...",
+    help="Extents and parameters of the problem, such as M=256,N=256,K=64.",
+)
+dtype_option = click.option(
+    "--dtype", help="Element types, by the contract's name for them, such as bf16."
+)
+family_option = click.option(
+    "--family", "families", multiple=True, help="A family of inputs of the contract."
+)
+
+
+def workload_option(*, required: bool) -> Callable[[F], F]:
+    """``--workload NAME``."""
+    return click.option(
+        "--workload",
+        type=click.Choice(names()),
+        required=required,
+        help="The contract that says what is computed.",
+    )
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Requests that a contract or a schedule's guards do not admit are wrong use."""
+    try:
+        yield
+    except (ContractError, UnknownWorkloadError, Misfit) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def contract_of(name: str) -> Contract:
+    """The contract called ``name``."""
+    with usage_errors():
+        return get(name)
+
+
+def cases_of(contract: Contract, shapes: tuple[str, ...], dtype: str | None) -> tuple[Case, ...]:
+    """The problems asked for; without a shape, the first of the contract's small ones.
+
+    ``dtype`` is by default that of the first small shape.
+    """
+    small = [case for case in contract.shapes["small"] if dtype in (None, case.dtype)]
+    if not shapes and not small:
+        raise click.UsageError(f"{contract.name} has no small shape of dtype {dtype}; give --shape")
+    if not shapes:
+        return (small[0],)
+    chosen = dtype or contract.shapes["small"][0].dtype
+    cases = tuple(Case(shape=parse_shape(text), dtype=chosen) for text in shapes)
+    with usage_errors():
+        for case in cases:
+            problem(contract, case.shape, case.dtype)
+    return cases
+
+
+def parse_shape(text: str) -> Shape:
+    """``M=64,N=128,eps=1e-5`` as a mapping; raises :class:`click.BadParameter`."""
+    shape: dict[str, Scalar] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals or not name.isidentifier() or not value:
+            raise click.BadParameter(f"{part!r} is not of the form DIM=N", param_hint="'--shape'")
+        if name in shape:
+            raise click.BadParameter(f"{name} is set twice", param_hint="'--shape'")
+        shape[name] = _scalar(value)
+    return shape
+
+
+def _scalar(text: str) -> Scalar:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def shape_text(shape: Mapping[str, Scalar]) -> str:
+    """A shape as ``--shape`` takes it."""
+    return ",".join(f"{name}={value}" for name, value in shape.items())

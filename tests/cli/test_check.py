@@ -1,0 +1,210 @@
+"""`cake check`: verdicts, findings, and every kind of file that is no schedule."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from cake.cli import check
+from cake.verify import Verdict
+
+Cake = Callable[..., Result]
+Document = Callable[..., dict[str, Any]]
+
+INCOMPLETE_OR_BETTER = {"accepted", "incomplete"}
+
+
+def test_an_accepted_file_ends_with_0(cake: Cake, good: Path) -> None:
+    result = cake("check", good)
+    assert result.exit_code == 0
+    assert "scale     sm_80   accepted" in result.stdout
+    assert result.stdout.endswith(f"{good}: accepted, no findings\n")
+
+
+def test_all_errors_are_shown_at_their_places(cake: Cake, bad: Path) -> None:
+    result = cake("check", bad)
+    assert result.exit_code == 1
+    assert f"--> {bad}:8:" in result.stdout
+    assert f"--> {bad}:9:" in result.stdout
+    assert "did you mean lane" in result.stdout
+    assert result.stdout.endswith(f"{bad}: rejected, 2 errors\n")
+    assert result.stderr == ""
+
+
+def test_the_document_holds_verdicts_and_findings(document: Document, bad: Path) -> None:
+    found = document("check", bad)
+    assert found["command"] == "check"
+    assert found["file"] == str(bad)
+    assert found["schedules"] == [
+        {"name": "scale", "target": None, "verdict": "rejected", "uncovered": []}
+    ]
+    assert [d["code"] for d in found["diagnostics"]] == ["CK101", "CK106"]
+    assert [d["span"]["line"] for d in found["diagnostics"]] == [8, 9]
+
+
+def test_a_rejected_schedule_beside_an_accepted_one(
+    document: Document, tmp_path: Path, good: Path, bad: Path
+) -> None:
+    both = tmp_path / "both.py"
+    renamed = bad.read_text().replace("def scale", "def broken")
+    both.write_text(good.read_text() + "\n\n" + renamed)
+    verdicts = {s["name"]: s["verdict"] for s in document("check", both)["schedules"]}
+    assert verdicts == {"scale": "accepted", "broken": "rejected"}
+
+
+def test_standard_input_is_a_file(cake: Cake, good: Path) -> None:
+    result = cake("check", "-", input=good.read_text())
+    assert result.exit_code == 0
+    assert "<stdin>: accepted" in result.stdout
+
+
+def test_meta_parameters_are_bound(cake: Cake, good: Path) -> None:
+    assert cake("check", good, "--meta", "WARPS=2").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--meta", "WARPS=3"], "WARPS = 3 is outside its domain (1, 2)"),
+        (["--meta", "NOPE=1"], "there is no meta parameter NOPE (known: WARPS)"),
+        (["--meta", "WARPS"], "'WARPS' is not of the form NAME=VALUE"),
+        (["--meta", "WARPS="], "WARPS: '' is not a value"),
+        (["--meta", "2=2"], "'2=2' is not of the form NAME=VALUE"),
+        (["--meta", "WARPS=1", "--meta", "WARPS=2"], "WARPS is set twice"),
+        (["--target", "sm_90"], "'sm_90' is not one of"),
+        (["--level", "lax"], "'lax' is not one of"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_wrong_options_are_wrong_use(
+    cake: Cake, document: Document, good: Path, options: list[str], problem: str
+) -> None:
+    result = cake("check", good, *options)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert result.stdout == ""
+    assert problem in document("check", good, *options)["message"]
+
+
+def test_another_target_is_exact(document: Document, tmp_path: Path) -> None:
+    path = tmp_path / "hopper.py"
+    path.write_text(
+        '@cake.schedule(target="sm_90a")\n'
+        'def copy(x: Tensor[bf16, "N", 64], y: Tensor[bf16, "N", 64]):\n'
+        "    (block,) = grid(cdiv(N, 64))\n"
+        "    S = smem(bf16, (64, 64), stages=1, swizzle=128)\n"
+        "    load = role(warps=1)\n"
+        "    save = role(warps=1)\n"
+        "    ring = pipeline(S, producer=load, consumer=save)\n"
+        "    with load:\n"
+        "        with ring.fill() as s:\n"
+        "            tma_load(S[s], x[block * 64, 0])\n"
+        "    with save:\n"
+        "        with ring.use() as s:\n"
+        "            tma_store(y[block * 64, 0], S[s])\n"
+        "            tma_store_commit()\n"
+        "            tma_store_wait(0)\n"
+    )
+    assert document("check", path)["status"] in INCOMPLETE_OR_BETTER
+    codes = {d["code"] for d in document("check", path, "--target", "sm_80")["diagnostics"]}
+    assert codes == {"CK201"}
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "CK004"),
+        (b"def f(:\n", "CK001"),
+        (b"import os\nos.system('true')\n", "CK003"),
+        (b"\x7fELF\x02\x01\x01\0\0\xff\xfe", "CK952"),
+        ("# größer\n".encode("latin-1"), "CK952"),
+        (b"\0\0", "CK001"),
+        (b"(" * 100_000, "CK001"),
+        (b"x = " + b"-" * 50_000 + b"1\n", "CK001"),
+    ],
+    ids=["empty", "syntax", "import", "binary", "latin-1", "nulls", "parentheses", "deep"],
+)
+def test_what_is_no_schedule_is_rejected(
+    document: Document, tmp_path: Path, content: bytes, code: str
+) -> None:
+    path = tmp_path / "file.py"
+    path.write_bytes(content)
+    found = document("check", path)
+    assert found["status"] == "rejected"
+    assert code in {d["code"] for d in found["diagnostics"]}
+    assert found["diagnostics"][0]["span"]["file"] == str(path)
+
+
+def test_the_first_byte_that_is_not_text_is_named(document: Document, tmp_path: Path) -> None:
+    path = tmp_path / "file.py"
+    path.write_bytes("x = 1\ny = 'ß'\n".encode("latin-1"))
+    finding = document("check", path)["diagnostics"][0]
+    assert finding["facts"] == {"offset": 11, "byte": 0xDF}
+    assert (finding["span"]["line"], finding["span"]["col"]) == (2, 6)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(cake: Cake, good: Path) -> None:
+    good.write_bytes(b"\xef\xbb\xbf" + good.read_bytes())
+    assert cake("check", good).exit_code == 0
+
+
+def test_nothing_of_a_file_is_executed(cake: Cake, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    path = tmp_path / "file.py"
+    path.write_text(f"import os\nopen({str(marker)!r}, 'w')\nos.system('touch {marker}')\n")
+    assert cake("check", path).exit_code == 1
+    assert not marker.exists()
+
+
+def test_a_file_of_5000_lines(document: Document, good: Path) -> None:
+    lines = "".join(f"        v{i} = cast(i, f32) * {i}.0\n" for i in range(5000))
+    good.write_text(good.read_text() + lines)
+    found = document("check", good)
+    assert found["status"] in INCOMPLETE_OR_BETTER
+    good.write_text(good.read_text() + "        nonsense\n")
+    assert document("check", good)["diagnostics"][-1]["span"]["line"] == 5008
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("missing.py", "No such file"), (".", "Is a directory"), ("a\0b", "null byte")],
+)
+def test_a_name_that_is_no_file_is_wrong_use(
+    document: Document, tmp_path: Path, name: str, reason: str
+) -> None:
+    found = document("check", tmp_path / name)
+    assert found["status"] == "usage"
+    assert found["diagnostics"][0]["code"] == "CK951"
+    assert reason in found["diagnostics"][0]["message"]
+
+
+def test_a_file_that_cannot_be_read_is_the_machines_fault(document: Document) -> None:
+    found = document("check", "/proc/self/mem")
+    assert found["status"] == "environment"
+    assert found["diagnostics"][0]["code"] == "CK951"
+
+
+def test_an_incomplete_verdict_ends_with_3(
+    cake: Cake, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = Verdict(status="incomplete", diagnostics=(), uncovered=("a loop without bounds",))
+    monkeypatch.setattr(check, "verify", lambda program, level: verdict)
+    result = cake("check", good)
+    assert result.exit_code == 3
+    assert "scale: not covered: a loop without bounds" in result.stdout
+
+
+def test_json_has_no_text_beside_the_document(cake: Cake, good: Path) -> None:
+    result = cake("check", good, "--json")
+    assert result.stdout.count("\n") == 1
+    assert json.loads(result.stdout)["schedules"][0]["verdict"] == "accepted"
+
+
+def test_an_expression_that_nests_too_deeply_is_rejected(document: Document, good: Path) -> None:
+    good.write_text(good.read_text() + f"        k = i{' + i' * 900}\n")
+    found = document("check", good)
+    assert found["status"] == "rejected"
+    assert found["diagnostics"][0]["code"] == "CK006"
