@@ -185,7 +185,7 @@ def _small(m: int, stages: int) -> Case:
         shape={"M": m, "N": 4096, "K": 4096},
         baseline="cuBLAS",
         prepare=gemm,
-        meta={"MP": m, "STAGES": stages},
+        meta={"MP": max(m, 32), "STAGES": stages},
         target="at least 0.80",
     )
 
@@ -227,10 +227,10 @@ CASES: tuple[Case, ...] = (
         prepare=gemm,
         target="at least 0.80",
     ),
-    _small(16, 12),
+    _small(16, 10),
     _small(32, 10),
     _small(64, 10),
-    _small(128, 8),
+    _small(128, 6),
     Case(
         name="gemm_sm80_8192",
         workload="gemm",

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cake.ir.nodes import Call, TensorRef
+from cake.ir.nodes import Call, Const, DimRef, Expr, TensorRef
+from cake.ir.program import Program
 from cake.ir.types import SmemView, Type, Void
 from cake.ops import check
 from cake.ops.base import (
@@ -179,9 +180,49 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
             cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
             return
     begins_inside = " && ".join(inside(cg, place, axis, offset[axis]) for axis in open_axes)
+    if whole_chunks(cg.program, place.tensor, size // tile.dtype.bytes):
+        cg.line(f"{_whole_helper(cg, size)}({to}, {source}, !({begins_inside}));")
+        return
     valid = _valid_bytes(cg, place, offset[-1], size, tile.dtype.bytes)
     name = _helper(cg, size, zfill=True)
     cg.line(f"{name}({to}, {source}, {begins_inside} ? {valid} : 0);")
+
+
+def whole_chunks(program: Program, tensor: str, per: int) -> bool:
+    """Whether a chunk of ``per`` elements lies wholly inside or outside the last axis.
+
+    True if the extent is a multiple of ``per``, by its value or by a ``require(DIM % n == 0)``.
+    """
+    dim = program.tensor(tensor).shape[-1]
+    if isinstance(dim, int):
+        return dim % per == 0
+    return any(_multiple_required(g.cond, dim) % per == 0 for g in program.guards)
+
+
+def _multiple_required(cond: Expr, dim: str) -> int:
+    """n of the condition ``dim % n == 0``, 1 for any other condition."""
+    if isinstance(cond, Call) and cond.op == "eq":
+        left, right = cond.args
+        if isinstance(left, Call) and left.op == "mod" and isinstance(right, Const):
+            base, n = left.args
+            named = isinstance(base, DimRef) and base.name == dim
+            if named and isinstance(n, Const) and right.value == 0:
+                return int(n.value)
+    return 1
+
+
+def _whole_helper(cg: Emitter, size: int) -> str:
+    """A copy that is zero-filled as a whole: the predicate form costs no address arithmetic."""
+    op = "cg.shared.global.L2::128B" if size == 16 else "ca.shared.global"
+    name = f"cp_async_or_zero_{size}"
+    code = f"""\
+__device__ __forceinline__ void {name}(unsigned to, const void* from, bool zero) {{
+  asm volatile(
+      "{{ .reg .pred zero; setp.ne.b32 zero, %2, 0; "
+      "cp.async.{op} [%0], [%1], {size}, zero; }}"
+      ::"r"(to), "l"(from), "r"((int)zero) : "memory");
+}}"""
+    return cg.helper(name, code)
 
 
 def _clamped(cg: Emitter, place: TensorRef, axis: int, offset: str) -> str:

@@ -2,8 +2,8 @@
 
 The operands change places: 64 rows of B are the tensor core's M, the rows of A its N, so no work is
 wasted on rows that do not exist. The time is that of reading B once; two CTAs of a cluster share the K
-range of a tile to keep all SMs reading, and the second adds its partial sums to the first's through
-distributed shared memory.
+range of a tile to keep all SMs reading. Each then adds the other's partial sums, read from its shared
+memory, for one half of the rows of A.
 """
 
 
@@ -14,8 +14,8 @@ def gemm(
     d: Tensor[O, "M", "N"],
     *,
     T: meta(bf16, f16) = bf16,
-    O: meta(bf16, f16, f32) = bf16,
-    MP: meta(16, 32, 64, 128) = 16,
+    O: meta(bf16, f16) = bf16,
+    MP: meta(32, 64, 128) = 32,
     STAGES: meta(4, 6, 8, 10, 12) = 8,
 ):
     require(M <= MP, K > 0)
@@ -27,7 +27,9 @@ def gemm(
     stop = min(start + HALF, KT)
     W = smem(T, (64, 64), stages=STAGES, swizzle=128)
     X = smem(T, (MP, 64), stages=STAGES, swizzle=128)
-    P = smem(f32, (MP, 68))
+    HM = MP // 2
+    P = smem(f32, (64, HM), swizzle=128 if HM >= 32 else 4 * HM)
+    E = smem(O, (HM, 64), swizzle=128)
     math = role(warpgroups=1)
     load_ = role(warps=1)
     ring = pipeline(W, X, producer=load_, consumer=math)
@@ -53,22 +55,28 @@ def gemm(
                 last = s
             wgmma_wait(0)
             release(ring, last)
-        r = lanes(acc)
-        rows = warp() * 16 + lane() // 4
-        cols_ = lane() % 4 * 2
-        if half == 1:
-            for i in static_range(MP // 2):
-                store(P[i // 4 * 8 + cols_ + i % 2, rows + i % 4 // 2 * 8], r[i])
-        cluster_sync()
+        mine = fragment(f32, (64, HM))
         if half == 0:
-            for i in static_range(MP // 2):
-                other = load(P[i // 4 * 8 + cols_ + i % 2, rows + i % 4 // 2 * 8], peer=1)
-                store(P[i // 4 * 8 + cols_ + i % 2, rows + i % 4 // 2 * 8], r[i] + other)
-            unit_sync()
-            for i in static_range(MP // 2):
-                m = i * 2 + thread() // 64
-                column = thread() % 64
-                inside = m < M and n * 64 + column < N
-                value = load(P[m, column])
-                store(d[m, n * 64 + column], cast(value, O), mask=inside)
+            store(P, columns(acc, HM, HM))
+            mine = columns(acc, 0, HM)
+        else:
+            store(P, columns(acc, 0, HM))
+            mine = columns(acc, HM, HM)
+        cluster_sync()
+        r = lanes(mine)
+        others = registers(f32, HM // 2)
+        row = warp() * 16 + lane() // 4
+        for i in static_range(HM // 4):
+            at = i // 2 * 8 + lane() % 4 * 2
+            pair = load(P[row + i % 2 * 8, at : at + 2], peer=1 - half)
+            others[2 * i] = pair[0]
+            others[2 * i + 1] = pair[1]
+        for i in static_range(HM // 2):
+            r[i] = r[i] + others[i]
+        stmatrix(E.T, cast(mine, O))
+        fence_async()
+        unit_sync()
+        tma_store(d[half * HM, n * 64], E)
+        tma_store_commit()
+        tma_store_wait(0)
         cluster_sync()
