@@ -183,4 +183,4 @@ def test_a_tail_inside_a_chunk_is_counted_in_bytes() -> None:
     text = cuda(accepted("cp_async(S[0], x[0, M - 3, 8])", SMEM, params=PARAMS))
     assert "min((int)(N - (8 + " in text
     fixed = PARAMS.replace('"M", "N"', '"M", 120')
-    assert "? 16 : 0" in cuda(accepted("cp_async(S[0], x[0, M - 3, 64])", SMEM, params=fixed))
+    assert "cp_async_or_zero_16" in cuda(accepted("cp_async(S[0], x[0, M - 3, 64])", SMEM, params=fixed))
