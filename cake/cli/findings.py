@@ -78,3 +78,27 @@ Python than the one it was installed for runs it. Install it anew (`pip install 
 the `cake` of the right environment. `cake doctor` lists what is there.
 """,
 )
+
+JUDGE_UNAVAILABLE = _code(
+    "CK957",
+    "judge-unavailable",
+    "environment",
+    "The judge cannot work on this machine.",
+    """
+The device that was asked for does not exist here, or the judge's process could not be started. No
+candidate has been run. `cake doctor` says what is missing; `--device cpu` judges by simulation.
+""",
+)
+
+NOT_PASSED = _code(
+    "CK958",
+    "judge-not-passed",
+    "judge",
+    "The judge did not pass the schedule.",
+    """
+The status says how it failed: `refused` (its guards do not admit the problem), `build_failed`,
+`incorrect` (another result than the reference, a written guard, a modified input), `crashed`, or
+`hang`. The message has the case, the input family and the seed with which it can be repeated:
+`cake judge FILE --workload NAME --shape ... --family ... --seed ...`.
+""",
+)

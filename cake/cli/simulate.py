@@ -26,7 +26,7 @@ from cake.cli.workload import (
     workload_option,
 )
 from cake.diag import Diagnostic
-from cake.kernels import ScheduleFile, bind, temporaries
+from cake.kernels import ScheduleFile, bind, poisoned, temporaries
 from cake.simulate import ORDERS
 from cake.workloads import Comparison, Problem, generate, problem
 
@@ -133,25 +133,18 @@ def _from_problem(
     inputs: Mapping[str, Any],
 ) -> Setup:
     """The file bound to a problem: the contract's tensors, and temporaries for all others."""
-    default = programs(text, {}, target)
     elaborate(text, meta, target)  # names what is wrong with --meta
-    file = ScheduleFile(
-        name=Path(text.file).stem,
-        path=Path(text.file),
-        target=target or default[0].target,
-        written_for=default[0].target,
-        text=text.text,
-    )
+    path = Path(text.file)
+    file = ScheduleFile(name=path.stem, path=path, target=target, written_for=None, text=text.text)
     with usage_errors():
         bound = bind(file, instance, meta)
-    tensors = {
-        spec.name: inputs[spec.name].copy()
-        if spec.name in inputs
-        else np.zeros(instance.shape_of(spec.name), instance.dtype_of(spec.name))
-        for spec in instance.contract.tensors
-    }
+    tensors = dict(inputs)
+    for spec in instance.contract.tensors:
+        if spec.name not in inputs:
+            shape, kind = instance.shape_of(spec.name), instance.dtype_of(spec.name)
+            tensors[spec.name] = poisoned(shape, kind)
     for t in temporaries(bound.programs, instance):
-        tensors[t.name] = np.zeros(t.shape, t.dtype)
+        tensors[t.name] = poisoned(t.shape, t.dtype)
     return Setup(
         programs=bound.programs,
         arrays=Arrays(tensors=tensors, garbage=frozenset(tensors) - frozenset(inputs)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,8 +13,9 @@ import numpy as np
 from cake.codegen.host import HostText
 from cake.codegen.hostexpr import HostExpr
 from cake.ir.dtypes import DType, numpy_dtype
-from cake.ir.nodes import Call, TensorRef, walk_exprs, walk_stmts
+from cake.ir.nodes import TensorRef, walk_calls
 from cake.ir.program import Program, ScalarParam, TensorParam
+from cake.kernels import poisoned
 from cake.lang.printer import print_expr
 from cake.ops.base import Access, lookup
 
@@ -36,25 +37,18 @@ def written(program: Program) -> frozenset[str]:
 
 
 def _touched(program: Program, *actions: Action) -> frozenset[str]:
-    return frozenset(name for name, action in _accesses(program) if action in actions)
-
-
-def _accesses(program: Program) -> Iterator[tuple[str, Action]]:
+    """The global tensors that a program accesses in one of these ways."""
+    found = set()
     for role in program.roles:
-        for statement in walk_stmts(role.body):
-            for e in walk_exprs(statement):
-                if isinstance(e, Call):
-                    yield from _accesses_of(e)
-
-
-def _accesses_of(call: Call) -> Iterator[tuple[str, Action]]:
-    primitive = lookup(call.op)
-    assert primitive is not None  # the elaborator admits only registered primitives
-    for effect in primitive.effects(call):
-        if isinstance(effect, Access) and effect.space == "global":
-            operand = call.args[effect.operand]
-            if isinstance(operand, TensorRef):
-                yield operand.tensor, effect.action
+        for call in walk_calls(role.body):
+            primitive = lookup(call.op)
+            assert primitive is not None  # the elaborator admits no other
+            for effect in primitive.effects(call):
+                if isinstance(effect, Access) and effect.action in actions:
+                    place = call.args[effect.operand]
+                    if isinstance(place, TensorRef):
+                        found.add(place.tensor)
+    return frozenset(found)
 
 
 def generated(programs: Sequence[Program], dims: Mapping[str, int], seed: int) -> Arrays:
@@ -77,8 +71,12 @@ def generated(programs: Sequence[Program], dims: Mapping[str, int], seed: int) -
     for name, (dtype, shape) in _shapes(programs, dims).items():
         # Named streams: a tensor keeps its numbers when another one comes or goes.
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        zero = name in sums | garbage
-        arrays[name] = np.zeros(shape, numpy_dtype(dtype)) if zero else _drawn(dtype, shape, rng)
+        if name in garbage:
+            arrays[name] = poisoned(shape, numpy_dtype(dtype))
+        elif name in sums:
+            arrays[name] = np.zeros(shape, numpy_dtype(dtype))
+        else:
+            arrays[name] = _drawn(dtype, shape, rng)
     return Arrays(tensors=arrays, garbage=frozenset(garbage))
 
 

@@ -19,7 +19,7 @@ from cake.workloads import (
     names,
     problem,
 )
-from cake.workloads.contract import Scalar
+from cake.workloads.contract import SHAPE_SETS, Scalar
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -35,6 +35,10 @@ dtype_option = click.option(
 )
 family_option = click.option(
     "--family", "families", multiple=True, help="A family of inputs of the contract."
+)
+
+set_option = click.option(
+    "--set", "shape_set", type=click.Choice(SHAPE_SETS), help="All shapes of a set of the contract."
 )
 
 
@@ -63,18 +67,30 @@ def contract_of(name: str) -> Contract:
         return get(name)
 
 
-def cases_of(contract: Contract, shapes: tuple[str, ...], dtype: str | None) -> tuple[Case, ...]:
-    """The problems asked for; without a shape, the first of the contract's small ones.
+def cases_of(
+    contract: Contract,
+    shapes: tuple[str, ...],
+    dtype: str | None,
+    shape_set: str | None = None,
+) -> tuple[Case, ...]:
+    """The problems asked for: those given, a whole set, or the first of the small ones.
 
-    ``dtype`` is by default that of the first small shape.
+    ``dtype`` chooses among a set; for given shapes it is that of the first small one by default.
     """
-    small = [case for case in contract.shapes["small"] if dtype in (None, case.dtype)]
-    if not shapes and not small:
-        raise click.UsageError(f"{contract.name} has no small shape of dtype {dtype}; give --shape")
-    if not shapes:
-        return (small[0],)
-    chosen = dtype or contract.shapes["small"][0].dtype
-    cases = tuple(Case(shape=parse_shape(text), dtype=chosen) for text in shapes)
+    if shapes and shape_set:
+        raise click.UsageError("--shape and --set do not go together")
+    rows = contract.shapes[shape_set or "small"]
+    if shapes:
+        chosen = dtype or rows[0].dtype
+        cases = tuple(Case(shape=parse_shape(text), dtype=chosen) for text in shapes)
+    else:
+        cases = tuple(case for case in rows if dtype in (None, case.dtype))
+        cases = cases if shape_set else cases[:1]
+    if not cases:
+        admitted = ", ".join(sorted({case.dtype for case in rows}))
+        raise click.UsageError(
+            f"{contract.name} has no such shape of dtype {dtype}, but of {admitted}"
+        )
     with usage_errors():
         for case in cases:
             problem(contract, case.shape, case.dtype)

@@ -1,0 +1,86 @@
+"""What `cake judge` and `cake bench` share: the candidate, the call, the verdict in print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cake.cli.findings import JUDGE_UNAVAILABLE, NOT_PASSED
+from cake.cli.output import Output
+from cake.cli.sources import Text, elaborate
+from cake.cli.status import Failure, Status
+from cake.cli.workload import shape_text, usage_errors
+from cake.diag import Diagnostic
+from cake.judge import Candidate, CaseResult, Evaluation, JudgeUnavailable, TimingResult, Verdict
+from cake.judge import judge as pass_verdict
+from cake.judge.ir_runner import PLUGIN, RUNNER
+from cake.kernels import encode_meta, with_meta
+from cake.runtime import driver
+
+PLUGINS = (PLUGIN,)
+
+
+def candidate(text: Text, meta: Mapping[str, Any], target: str | None) -> Candidate:
+    """The file as a candidate. Raises :class:`Failure` for one that does not elaborate."""
+    parsed = elaborate(text, meta, target)
+    if not parsed.ok:
+        raise Failure(Status.REJECTED, *parsed.diagnostics)
+    return Candidate(
+        runner=RUNNER,
+        entry=Path(text.file).stem,
+        meta=encode_meta(meta),
+        path=text.file,
+        text=with_meta(text.text, {}, target),
+    )
+
+
+def judged(out: Output, evaluation: Evaluation) -> Verdict:
+    """The judge's verdict. Raises :class:`Failure` where the judge cannot work."""
+    if evaluation.device == "cuda":
+        driver.driver()  # a machine without a GPU is told so before a process is started
+    try:
+        with usage_errors(), out.progress("judging"):
+            return pass_verdict(evaluation)
+    except JudgeUnavailable as error:
+        finding = Diagnostic.of(
+            JUDGE_UNAVAILABLE,
+            f"the judge cannot use device {evaluation.device}: {_first_line(str(error))}",
+            facts={"device": evaluation.device, "detail": str(error)},
+            helps=("cake doctor says what is missing", "--device cpu judges by simulation"),
+        )
+        raise Failure(Status.ENVIRONMENT, finding) from None
+
+
+def finish(out: Output, verdict: Verdict) -> Status:
+    """The last line, and the document: the verdict as the judge stores it."""
+    passed = verdict.status == "passed"
+    findings = () if passed else _failures(verdict)
+    out.findings(findings, {})
+    out.heading(f"{verdict.workload}: {verdict.status} on {verdict.device}")
+    status = Status.ACCEPTED if passed else Status.REJECTED
+    return out.finish(status, {"verdict": json.loads(verdict.to_json())}, findings)
+
+
+def _failures(verdict: Verdict) -> tuple[Diagnostic, ...]:
+    """One finding for each case and family that was not passed."""
+    parts: tuple[CaseResult | TimingResult, ...] = (*verdict.results, *verdict.timings)
+    return tuple(_failure(verdict, part) for part in parts if part.status != "passed")
+
+
+def _failure(verdict: Verdict, part: CaseResult | TimingResult) -> Diagnostic:
+    shape = shape_text(part.case.shape)
+    where = f"{verdict.workload} {shape} {part.case.dtype}"
+    if isinstance(part, CaseResult) and part.family:
+        where += f", family {part.family}, seed {part.seed}"
+    return Diagnostic.of(
+        NOT_PASSED,
+        f"{part.status} at {where}: {_first_line(part.detail)}",
+        facts={"status": part.status, "shape": shape, "dtype": part.case.dtype},
+        helps=tuple(filter(None, part.detail.splitlines()[1:])),
+    )
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
