@@ -48,13 +48,16 @@ def verify(program: Program, *, level: Level = "strict") -> Verdict:
     found = Diagnostics()
     uncovered: dict[str, None] = {}
     for rule in all_rules():
-        for finding in rule.check(context):
+        # All findings of a rule come before its rings are blamed: rules do not silence themselves.
+        for finding in tuple(rule.check(context)):
             if isinstance(finding, Uncovered):
                 uncovered[finding.what] = None
-            elif rule.contested and level == "idiom":
-                found.add(replace(finding, severity=Severity.NOTE))
-            else:
-                found.add(finding)
+                continue
+            if rule.contested and level == "idiom":
+                finding = replace(finding, severity=Severity.NOTE)
+            found.add(finding)
+            if finding.severity is Severity.ERROR:
+                context.blamed.add(str(finding.facts.get("ring")))
     status: Status = "incomplete" if uncovered else "accepted"
     if found.has_errors:
         status = "rejected"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from cake.ir.nodes import RoleBody
-from cake.ir.program import Cluster, Pipeline, Program, Role
+from cake.ir.nodes import Bracket, Call, Node, ResourceRef, RoleBody, walk_exprs, walk_stmts
+from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role
 from cake.ops.layout import SmemLayout, smem_layout
 from cake.ops.rings import RingFacts, ring_facts
 from cake.ops.warps import WarpPlan, warp_plan
@@ -16,6 +16,7 @@ from cake.verify.integers import Integers
 from cake.verify.memory_flow import MemoryFlow
 from cake.verify.memory_items import Hazard, HazardKind, views
 from cake.verify.register_flow import RegisterFlow
+from cake.verify.ring_steps import DividedStep, divided_steps
 from cake.verify.sites import Site, sites_of
 from cake.verify.uniformity import Differing, across_cluster, across_units
 
@@ -26,6 +27,8 @@ class Context:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.target: Target = get(program.target)
+        self.blamed: set[str] = set()
+        """Rings that a rule has rejected already. Rules about the consequences stay silent."""
 
     @cached_property
     def plan(self) -> WarpPlan:
@@ -40,6 +43,46 @@ class Context:
         """Each ring with its derived figures."""
         found: tuple[Pipeline, ...] = self.program.find(Pipeline)
         return {p.name: (p, ring_facts(self.program, p.name)) for p in found}
+
+    @cached_property
+    def owner(self) -> dict[str, Pipeline]:
+        """The ring of each buffer that belongs to exactly one."""
+        rings = [ring for ring, _ in self.rings.values()]
+        owners = {b: [r for r in rings if b in r.buffers] for r in rings for b in r.buffers}
+        return {b: found[0] for b, found in owners.items() if len(found) == 1}
+
+    @cached_property
+    def divided(self) -> tuple[DividedStep, ...]:
+        """Steps of rings that not everyone takes; how often they happen says nothing then."""
+        return tuple(divided_steps(self))
+
+    def countable(self) -> Iterator[Pipeline]:
+        """Rings whose steps every unit takes alike, and which no rule has rejected."""
+        divided = {step.ring for step in self.divided}
+        return (r for r, _ in self.rings.values() if r.name not in divided | self.blamed)
+
+    @cached_property
+    def named_barriers(self) -> dict[str, NamedBarrier]:
+        return {b.name: b for b in self.program.find(NamedBarrier)}
+
+    def ring_places(self, ring: str) -> tuple[list[Node], list[Node]]:
+        """Where a ring is filled and where it is used: brackets, or calls of acquire and wait."""
+        fills: list[Node] = []
+        uses: list[Node] = []
+        for role in self.program.roles:
+            for s in walk_stmts(role.body):
+                if isinstance(s, Bracket) and s.pipeline == ring:
+                    (fills if s.side == "fill" else uses).append(s)
+                for e in walk_exprs(s):
+                    if isinstance(e, Call) and e.op in ("acquire", "wait"):
+                        ref = e.args[0]
+                        if isinstance(ref, ResourceRef) and ref.name == ring:
+                            (fills if e.op == "acquire" else uses).append(e)
+        return fills, uses
+
+    def body(self, role: str) -> RoleBody:
+        """A role's body with its unit variable."""
+        return next(r for r in self.program.roles if r.role == role)
 
     @cached_property
     def roles(self) -> dict[str, Role]:

@@ -220,8 +220,7 @@ class MemoryFlow(Flow[Memory]):
             elif refilled and x.proxy == "generic" and not x.fenced:
                 self._add("release-unfenced", at, x)
         state.items = kept
-        alive = {slot for some in state.slots.values() for slot in some}
-        state.released = (state.released | ids) & alive
+        state.released |= ids
 
     def leave_block(self, block: Block, state: Memory) -> None:
         for s in block:

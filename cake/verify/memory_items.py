@@ -116,10 +116,15 @@ class Memory:
         return Memory(set(self.items), dict(self.slots), set(self.released))
 
     def join(self, other: Memory) -> None:
+        # A slot that no variable of its path holds any more may mean another one on the other path.
+        self.released = self._alive() | other._alive()
         self.items |= other.items
-        self.released |= other.released
         for name, ids in other.slots.items():
             self.slots[name] = self.slots.get(name, frozenset()) | ids
+
+    def _alive(self) -> set[SlotId]:
+        """Slots that were handed back and that some variable still holds."""
+        return {slot for ids in self.slots.values() for slot in ids} & self.released
 
 
 def danger(old: Item, new: Item, reach: int) -> HazardKind | None:

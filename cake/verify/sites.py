@@ -108,3 +108,18 @@ def controls(s: Stmt) -> tuple[Expr, ...]:
     if isinstance(s, For):
         return (s.start, s.stop, s.step)
     return ()
+
+
+def brackets_of(role: RoleBody) -> Iterator[tuple[Bracket, tuple[Around, ...]]]:
+    """The ring brackets of a role with what encloses each."""
+    yield from _brackets(role.body, ())
+
+
+def _brackets(
+    block: Block, around: tuple[Around, ...]
+) -> Iterator[tuple[Bracket, tuple[Around, ...]]]:
+    for s in block:
+        if isinstance(s, Bracket):
+            yield s, around
+        for i, inner in enumerate(child_blocks(s)):
+            yield from _brackets(inner, (*around, Around(s, branch=i == 0)))
