@@ -14,7 +14,7 @@ announced, so the barrier's count goes wrong as well.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ops.rings import accesses
+from cake.ops.ring_fills import accesses
 from cake.verify.context import Context
 from cake.verify.rule import rule
 
