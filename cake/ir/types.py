@@ -93,17 +93,23 @@ class RowVector(Type):
 
 @dataclass(frozen=True, slots=True)
 class ColVector(Type):
-    """One value for each column of an ``acc`` fragment; lanes with equal ``lane % 4`` agree."""
+    """One value for each column of an ``acc`` fragment, held by the eight lanes of equal
+    ``lane % 4`` in every warp of the unit.
+
+    ``partial=False``: all of them agree. ``partial=True``: each lane holds its own candidate (over
+    the rows it owns); ``reduce_octet`` or ``argmin_octet`` make it whole.
+    """
 
     dtype: DType
     cols: int
+    partial: bool = False
 
     @property
     def registers(self) -> int:
         return self.cols // 4
 
     def __str__(self) -> str:
-        return f"col_vector({self.dtype}, {self.cols})"
+        return f"col_vector({self.dtype}, {self.cols}{', partial' if self.partial else ''})"
 
 
 @dataclass(frozen=True, slots=True)

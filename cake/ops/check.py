@@ -129,7 +129,8 @@ def broadcast(t: TypingContext, operands: Sequence[Expr], dtype: DType) -> Type:
     if isinstance(shape, RegArray):
         return RegArray(dtype, shape.length)
     if isinstance(shape, ColVector):
-        return ColVector(dtype, shape.cols)
+        partial = any(isinstance(e.type, ColVector) and e.type.partial for e in operands)
+        return ColVector(dtype, shape.cols, partial)
     if isinstance(shape, RowVector):
         partial = any(isinstance(e.type, RowVector) and e.type.partial for e in operands)
         return RowVector(dtype, shape.rows, shape.warps, partial)

@@ -6,7 +6,6 @@ from typing import Any
 
 from cake.ir.fragments import col_coordinates
 from cake.ir.nodes import Call, View
-from cake.ir.program import Smem
 from cake.ir.types import WARP, ColVector
 from cake.ops import tiles, vector_load
 from cake.ops.base import Param, Primitive, TypingContext, register
@@ -17,15 +16,7 @@ from cake.ops.machine import Unit
 def _typing(t: TypingContext, call: Call) -> ColVector:
     e, view = vector_load.typed_view(t, call, 8)
     vector_load.uniform_offsets(t, e)
-    tiles.typed_multiple(t, e.offsets[-1], 2, "the offset of the source")
-    decl = t.resource(e.base)
-    if isinstance(decl, Smem) and decl.shape[-1] % 2:
-        t.fail(
-            f"rows of {e.base} have {decl.shape[-1]} elements, so the source is not aligned to the"
-            " 8 bytes of a load",
-            e,
-            helps=("give the buffer an even last extent",),
-        )
+    vector_load.typed_pairs(t, e, "the source")
     return ColVector(view.dtype, view.shape[0])
 
 

@@ -39,6 +39,14 @@ def multiple(t: TypingContext, value: Any, unit: int, what: str, at: Expr | None
     return value
 
 
+def flag(t: TypingContext, call: Call, name: str) -> bool:
+    """A compile-time truth value."""
+    value = static(call, name)
+    if not isinstance(value, bool):
+        t.fail(f"{name} must be True or False, got {value!r}", operand(call, name))
+    return value
+
+
 def typed_fill(t: TypingContext, call: Call, result: Type) -> Typed:
     """Give ``fill`` the element type, and keep the value within a thread's registers."""
     dtype = element_dtype(result)

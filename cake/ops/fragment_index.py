@@ -81,7 +81,9 @@ for _name, _what, _typing, _meaning, _emit in (
             params=(Param("count", "static"),),
             doc=f"""The {_what} number, 0 to count - 1, as an i32 {_what} vector.
 
-Compared with a bound it masks the tail of a fragment: ``select(col_index(128) + k < K, d, inf)``.""",
+Compared with a bound it masks the tail of a fragment:
+``select(col_index(128) + k < K, d, inf)``. ``count`` is a multiple of the unit's rows (16 or 64)
+or of 8 columns.""",
             source="PTX ISA, Register Fragments for wgmma.m64nNk16",
             typing=_typing,
             effects=no_effects,

@@ -25,9 +25,7 @@ def _typing(t: TypingContext, call: Call) -> Typed:
     rows = fills.multiple(
         t, static(call, "rows"), 16 * warps, f"the rows of a {unit}'s vector", operand(call, "rows")
     )
-    partial = static(call, "partial")
-    if not isinstance(partial, bool):
-        t.fail(f"partial must be True or False, got {partial!r}", operand(call, "partial"))
+    partial = fills.flag(t, call, "partial")
     return fills.typed_fill(t, call, RowVector(dtype, rows, warps, partial))
 
 

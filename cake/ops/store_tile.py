@@ -61,11 +61,12 @@ def typed(t: TypingContext, to: Expr, value: Expr) -> None:
             value,
             helps=(f"cast(..., {dtype}) converts",),
         )
-    if isinstance(v, RowVector) and v.partial:
+    if isinstance(v, RowVector | ColVector) and v.partial:
+        what, group = ("row", "quad") if isinstance(v, RowVector) else ("column", "octet")
         t.fail(
-            "a partial row vector has a candidate in each of four lanes",
+            f"a partial {what} vector has a candidate in each lane that holds the {what}",
             value,
-            helps=("make it whole with argmin_quad or a quad reduction first",),
+            helps=(f"make it whole with reduce_{group} or argmin_{group} first",),
         )
     if isinstance(v, Fragment) and (v.layout != "acc" or dtype.bits not in (16, 32)):
         t.fail(f"only acc fragments of 16- or 32-bit elements are stored, got {v}", value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cake.ir.dtypes import F32, I32, U32, DType
 from cake.ir.nodes import Call, Expr, View
+from cake.ir.program import Smem
 from cake.ir.types import Scalar, SmemView, registers
-from cake.ops import check
+from cake.ops import check, tiles
 from cake.ops.base import Access, Cost, CostRule, Effects, TypingContext
 from cake.ops.c_types import C_TYPE, CONSTRAINT, PTX_TYPE
 from cake.ops.emit import Emitter
@@ -33,6 +34,19 @@ def uniform_offsets(t: TypingContext, view: View) -> None:
     for offset in view.offsets:
         if isinstance(offset.type, Scalar):
             check.uniform(t, offset, "an offset of the source")
+
+
+def typed_pairs(t: TypingContext, view: View, what: str) -> None:
+    """Two neighbours from an even column on lie on 8 bytes."""
+    tiles.typed_multiple(t, view.offsets[-1], 2, f"the offset of {what}")
+    decl = t.resource(view.base)
+    if isinstance(decl, Smem) and decl.shape[-1] % 2:
+        t.fail(
+            f"rows of {view.base} have {decl.shape[-1]} elements, so {what} is not aligned to the"
+            " 8 bytes of an access",
+            view,
+            helps=("give the buffer an even last extent",),
+        )
 
 
 def effects(call: Call) -> Effects:
