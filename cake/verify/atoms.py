@@ -122,6 +122,8 @@ class Atoms:
         sign = self.sign(factor, depth - 1)
         if sign == 0:
             return False
+        if atom.division is not None and factor.constant in (1, -1) and not atom.division[2]:
+            return self._prove(_whole(atom.division, rest, sign), depth - 1)
         bounds = atom.lows if sign > 0 else atom.highs
         cases = atom.cases_low if sign > 0 else atom.cases_high
         tries = (
@@ -202,6 +204,12 @@ class Atoms:
         if self._prove(p, depth):
             return 1
         return -1 if self._prove(-p, depth) else 0
+
+
+def _whole(division: Division, rest: Poly, sign: int) -> Poly:
+    """What is not negative exactly if ``sign * (p // n) + rest`` is not."""
+    p, n, _ = division
+    return tightened(p + rest * n if sign > 0 else rest * n + (n - 1) - p)
 
 
 def _product(factors: list[tuple[float, float]]) -> tuple[float, float]:

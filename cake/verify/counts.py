@@ -18,6 +18,9 @@ from cake.verify.poly import ZERO, Poly
 Weight = Callable[[Stmt], int]
 """How often the event happens in a statement itself, nested blocks aside."""
 
+MAX_CASES = 4
+"""Conditions that one proof of equality tells apart, one after another."""
+
 _ONE = Poly.number(1)
 
 
@@ -144,6 +147,41 @@ def _at_least_zero(p: Poly, integers: Integers) -> Poly:
         return _ONE - integers.atoms.add(opposite, [0], [1])
     integers.conditions[key] = p
     return integers.atoms.add(key, [0], [1])
+
+
+def equal(a: Poly, b: Poly, integers: Integers) -> bool:
+    """Whether two counts are proved equal, by cases of the conditions and extremes in them."""
+    return _vanishes(_once(a - b), integers, (), MAX_CASES)
+
+
+def _vanishes(p: Poly, integers: Integers, given: tuple[Poly, ...], depth: int) -> bool:
+    while p.terms:
+        decided = _decided(p, integers, given)
+        if decided is None:
+            break
+        p = _once(p.replace(decided))
+    if not p.terms or (integers.proved(p, given) and integers.proved(-p, given)):
+        return True
+    question = next((q for q in map(integers.question, sorted(p.atoms)) if q is not None), None)
+    if question is None or depth == 0:
+        return False
+    return all(
+        _vanishes(p, integers, (*given, fact), depth - 1) for fact in (question, -question - 1)
+    )
+
+
+def _decided(p: Poly, integers: Integers, given: tuple[Poly, ...]) -> dict[str, Poly] | None:
+    """An atom of ``p`` whose value follows from what is given, with that value."""
+    for key in sorted(p.atoms):
+        question = integers.question(key)
+        if question is None:
+            continue
+        yes, no = integers.answers(key)
+        if integers.proved(question, given):
+            return {key: yes}
+        if integers.proved(-question - 1, given):
+            return {key: no}
+    return None
 
 
 def _once(p: Poly) -> Poly:

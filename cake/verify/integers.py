@@ -18,7 +18,7 @@ from cake.ir.program import Program, Smem
 from cake.ir.types import Scalar
 from cake.ops.base import Access, lookup
 from cake.verify.atoms import Atoms, Bound
-from cake.verify.poly import Poly
+from cake.verify.poly import ZERO, Poly
 from cake.verify.values import assign_values
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -175,6 +175,24 @@ class Integers:
         first, second = sorted((a, b), key=lambda p: p.terms)
         low, key = op == "min", f"{op}({first},{second})"
         return self.atoms.add(key, [a, b], [a, b], cases_low=low, cases_high=not low)
+
+    def question(self, key: str) -> Poly | None:
+        """For a condition, a minimum or a maximum: the polynomial on whose sign it turns."""
+        if key in self.conditions:
+            return self.conditions[key]
+        atom = self.atoms.get(key)
+        if atom.cases_low or atom.cases_high:
+            first, second = atom.lows
+            return first.value - second.value
+        return None
+
+    def answers(self, key: str) -> tuple[Poly, Poly]:
+        """The value of such an atom if its question is not negative, and if it is."""
+        if key in self.conditions:
+            return Poly.number(1), ZERO
+        atom = self.atoms.get(key)
+        first, second = (b.value for b in atom.lows)
+        return (second, first) if atom.cases_low else (first, second)
 
     # -- names of other expressions ----------------------------------------------------------------
 

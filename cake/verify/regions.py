@@ -60,6 +60,11 @@ class Region:
         return replace(self, stage=self.stage.mapped(lambda p: change(p).modulo(n)))
 
 
+def _distance(x: Offset, y: Offset) -> int | None:
+    """How far apart two places are, the units' own parts aside; None if it is not known."""
+    return None if x.base is None or y.base is None else (x.base - y.base).constant
+
+
 class Regions:
     """Regions of one role."""
 
@@ -75,6 +80,7 @@ class Regions:
             f"{THREAD}warp{self.threads // WARP}": index // WARP,
             f"{THREAD}thread{self.threads}": index,
         }
+        self._found: dict[tuple[Region, Region, bool], Overlap] = {}
         self._values: dict[tuple[Poly, int], Any] = {}
         self._spans: dict[tuple[Poly, int], tuple[tuple[float, float, bool], ...]] = {}
 
@@ -110,9 +116,19 @@ class Regions:
 
     def overlap(self, a: Region, b: Region, *, between_units: bool) -> Overlap:
         """Whether two regions of one buffer overlap, within a unit or between different units."""
+        key = (a, b, between_units)
+        if key not in self._found:
+            self._found[key] = self._overlap(a, b, between_units)
+        return self._found[key]
+
+    def _overlap(self, a: Region, b: Region, between_units: bool) -> Overlap:
+        stages = self._stage_distance(a, b)
+        if stages == "no":
+            return "no"
+        gaps = [_distance(x, y) for x, y in zip(a.offsets, b.offsets, strict=True)]
         worst: Overlap = "no"
         for i, j in self._pairs(between_units):
-            found = self._apart(a, b, i, j)
+            found = self._apart(a, b, i, j, stages, gaps)
             if found == "yes":
                 return "yes"
             worst = "maybe" if found == "maybe" else worst
@@ -125,37 +141,51 @@ class Regions:
             else:
                 yield i, i
 
-    def _apart(self, a: Region, b: Region, i: int, j: int) -> Overlap:
+    def _stage_distance(self, a: Region, b: Region) -> int | Overlap:
+        """How two stages are apart, the units' own parts aside; or whether they are the same."""
+        if isinstance(a.stage, frozenset) and isinstance(b.stage, frozenset):
+            # The ring's protocol orders different slots, even where they are one stage.
+            return "yes" if a.stage & b.stage else "no"
+        if not isinstance(a.stage, Offset) or not isinstance(b.stage, Offset):
+            return "yes" if a.stage is None and b.stage is None else "maybe"
+        if a.stage.base is None or b.stage.base is None:
+            return "maybe"
+        d = (a.stage.base - b.stage.base).modulo(a.stages).constant
+        if d is None:
+            return "maybe"
+        plain = not a.stage.part.terms and not b.stage.part.terms
+        return ("no" if d else "yes") if plain else d
+
+    def _apart(
+        self, a: Region, b: Region, i: int, j: int, stages: int | Overlap, gaps: list[int | None]
+    ) -> Overlap:
         """Overlap of ``a`` in unit i with ``b`` in unit j."""
-        stages = self._stages_meet(a, b, i, j)
-        if stages == "no":
-            return "no"
-        distances: list[int] = []
+        if isinstance(stages, int):
+            stages = self._same_stage(a, b, i, j, stages)
+        result: Overlap = stages
         dense = True
-        for x, y, n, m in zip(a.offsets, b.offsets, a.extents, b.extents, strict=True):
-            d = None if x.base is None or y.base is None else (x.base - y.base).constant
+        for x, y, n, m, d in zip(a.offsets, b.offsets, a.extents, b.extents, gaps, strict=True):
             if d is None:
-                return self._unless_apart(a, b, i, j)
+                result = "maybe" if result == "yes" else result
+                continue
             low, high, exact = self._span(x.part, n)[i]
             first, last, sharp = self._span(y.part, m)[j]
             if d + low >= last or d + high <= first:
                 return "no"
             dense = dense and exact and sharp
-            distances.append(d)
-        found: Overlap = "yes" if dense else self._enumerated(a, b, i, j, distances)
-        return "maybe" if found == "yes" and stages == "maybe" else found
+        if result == "no" or dense or None in gaps:
+            return result
+        found = self._enumerated(a, b, i, j, [d for d in gaps if d is not None])
+        return "maybe" if found == "yes" and result == "maybe" else found
 
-    def _unless_apart(self, a: Region, b: Region, i: int, j: int) -> Overlap:
-        """``maybe``, unless some axis keeps the regions apart."""
-        for x, y, n, m in zip(a.offsets, b.offsets, a.extents, b.extents, strict=True):
-            d = None if x.base is None or y.base is None else (x.base - y.base).constant
-            if d is None:
-                continue
-            low, high, _ = self._span(x.part, n)[i]
-            first, last, _ = self._span(y.part, m)[j]
-            if d + low >= last or d + high <= first:
-                return "no"
-        return "maybe"
+    def _same_stage(self, a: Region, b: Region, i: int, j: int, distance: int) -> Overlap:
+        assert isinstance(a.stage, Offset)
+        assert isinstance(b.stage, Offset)
+        low, high, _ = self._span(a.stage.part, 1)[i]
+        first, last, _ = self._span(b.stage.part, 1)[j]
+        if high - low > 1 or last - first > 1:
+            return "maybe"
+        return "no" if (distance + low - first) % a.stages else "yes"
 
     def _enumerated(self, a: Region, b: Region, i: int, j: int, distances: list[int]) -> Overlap:
         """Overlap of the elements of different threads, thread by thread."""
@@ -181,21 +211,6 @@ class Regions:
             found = self.integers.atoms.evaluate(part, {**self._threads, self.unit: unit})
             self._values[key] = None if found is None else np.broadcast_to(found, self.threads)
         return self._values[key]
-
-    def _stages_meet(self, a: Region, b: Region, i: int, j: int) -> Overlap:
-        if isinstance(a.stage, frozenset) and isinstance(b.stage, frozenset):
-            # The ring's protocol orders different slots, even where they are one stage.
-            return "yes" if a.stage & b.stage else "no"
-        if isinstance(a.stage, Offset) and isinstance(b.stage, Offset):
-            if a.stage.base is None or b.stage.base is None:
-                return "maybe"
-            d = (a.stage.base - b.stage.base).modulo(a.stages).constant
-            low, high, _ = self._span(a.stage.part, 1)[i]
-            first, last, _ = self._span(b.stage.part, 1)[j]
-            if d is None or high - low > 1 or last - first > 1:
-                return "maybe"
-            return "no" if (d + low - first) % a.stages else "yes"
-        return "yes" if a.stage is None and b.stage is None else "maybe"
 
     def _span(self, part: Poly, extent: int) -> tuple[tuple[float, float, bool], ...]:
         """For each unit: first element, end, and whether all elements between are touched."""
