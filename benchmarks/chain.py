@@ -43,7 +43,7 @@ class Chain:
         )
         facts = built.facts.entry(emitted.abi.name)
         self.logs.append(
-            f"{program.name}: {facts.registers} registers, {facts.spill_store_bytes} spilled bytes, "
+            f"{program.name}: {facts.registers} registers, {facts.spill_store_bytes} B spilled, "
             f"{emitted.abi.smem_bytes} smem, {emitted.abi.block} threads, "
             f"{[n.code for n in built.facts.notices]}"
         )

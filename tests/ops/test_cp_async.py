@@ -179,8 +179,26 @@ def test_chunks_are_numbered_row_major(shape: tuple[int, ...], per: int) -> None
         assert found == list(np.unravel_index(chunk * per, shape))
 
 
+@pytest.mark.parametrize("shape", [(16, 128), (8, 192), (2, 4, 384), (3, 100), (320,)])
+@pytest.mark.parametrize("per", [2, 4])
+def test_rows_of_several_lines_are_copied_line_by_line(shape: tuple[int, ...], per: int) -> None:
+    index = chunk_index("chunk", SmemView(BF16, shape, 0), per)
+    codes = [compile(i.replace("/", "//"), i, "eval") for i in index]
+    found = [
+        [eval(code, {"chunk": chunk}) for code in codes] for chunk in range(prod(shape) // per)
+    ]
+    flat = np.ravel_multi_index(np.array(found).T, shape)
+    assert sorted(flat) == list(range(0, prod(shape), per))
+    if shape[-1] % 64 == 0:
+        lines = flat.reshape(-1, 64 // per)
+        assert (np.diff(lines, axis=1) == per).all()
+        assert (lines[:, 0] % 64 == 0).all()
+
+
 def test_a_tail_inside_a_chunk_is_counted_in_bytes() -> None:
     text = cuda(accepted("cp_async(S[0], x[0, M - 3, 8])", SMEM, params=PARAMS))
     assert "min((int)(N - (8 + " in text
     fixed = PARAMS.replace('"M", "N"', '"M", 120')
-    assert "cp_async_or_zero_16" in cuda(accepted("cp_async(S[0], x[0, M - 3, 64])", SMEM, params=fixed))
+    assert "cp_async_or_zero_16" in cuda(
+        accepted("cp_async(S[0], x[0, M - 3, 64])", SMEM, params=fixed)
+    )

@@ -1,10 +1,10 @@
 """D[M, N] = A[M, K] . B[N, K]^T with Ampere instructions: cp.async, ldmatrix, mma.sync.
 
 Eight warps hold 64x64 each of a 128x256 CTA tile. A ring of K slices is filled by all threads with
-cp.async, STAGES - 1 slices ahead. Fragments are loaded one 16-wide step ahead into a second set, and
-each step also issues its share of the copies, so that no instruction class comes in bursts. Slices
-beyond K are filled with zeros, so the loop has no branch. Tails in M and N: copies repeat the last row
-(it feeds only elements that are never stored), stores clip.
+cp.async, STAGES - 1 slices ahead. Fragments are loaded one 16-wide step ahead into a second set,
+and each step also issues its share of the copies, so that no instruction class comes in bursts.
+Slices beyond K are filled with zeros, so the loop has no branch. Tails in M and N: copies repeat
+the last row (it feeds only elements that are never stored), stores clip.
 """
 
 
@@ -44,8 +44,16 @@ def gemm(
         br = w * BR * STEPS
         for p in static_range(STAGES - 1):
             for q in static_range(STEPS):
-                cp_async(A[p][ar + q * AR : ar + q * AR + AR], a[m * BM + ar + q * AR, p * BK], clamp=True)
-                cp_async(B[p][br + q * BR : br + q * BR + BR], b[n * BN + br + q * BR, p * BK], clamp=True)
+                cp_async(
+                    A[p][ar + q * AR : ar + q * AR + AR],
+                    a[m * BM + ar + q * AR, p * BK],
+                    clamp=True,
+                )
+                cp_async(
+                    B[p][br + q * BR : br + q * BR + BR],
+                    b[n * BN + br + q * BR, p * BK],
+                    clamp=True,
+                )
             cp_async_commit()
         acc = fragment(f32, (TM, TN), fill=0.0)
         cp_async_wait(STAGES - 2)

@@ -1,9 +1,9 @@
 """D[M, N] = A[M, K] . B[N, K]^T for few rows of A (decoding), for Hopper.
 
-The operands change places: 64 rows of B are the tensor core's M, the rows of A its N, so no work is
-wasted on rows that do not exist. The time is that of reading B once; two CTAs of a cluster share the K
-range of a tile to keep all SMs reading. Each then adds the other's partial sums, read from its shared
-memory, for one half of the rows of A.
+The operands change places: 64 rows of B are the tensor core's M, the rows of A its N, so no work
+is wasted on rows that do not exist. The time is that of reading B once; two CTAs of a cluster
+share the K range of a tile to keep all SMs reading. Each then adds the other's partial sums, read
+from its shared memory, for one half of the rows of A.
 """
 
 

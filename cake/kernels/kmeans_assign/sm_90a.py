@@ -1,14 +1,14 @@
 """Nearest centroid of every point: argmin over k of |c_k|^2 - 2 x.c_k (Flash-KMeans), for Hopper.
 
-`norms` computes |c|^2. `assign` keeps a tile of points resident and streams centroid tiles through a
-ring; the products never leave registers: each lane keeps the best of its columns, and the four lanes
-of a row meet once, after the last tile. Any N, K, B; D up to DP (TMA zero-fills the rest, and norms
-beyond K read as NaN, which no comparison takes).
+`norms` computes |c|^2. `assign` keeps a tile of points resident and streams centroid tiles through
+a ring; the products never leave registers: each lane keeps the best of its columns, and the four
+lanes of a row meet once, after the last tile. Any N, K, B; D up to DP (TMA zero-fills the rest,
+and norms beyond K read as NaN, which no comparison takes).
 
-The math warpgroups take turns: one may issue its products only when the one before has issued HEAD of
-its DP columns. Without the order all of them multiply together and then all compare together, and the
-tensor core idles half of the time. Points have a producer warp of their own, so that the next tile's
-points arrive while this tile's centroids stream.
+The math warpgroups take turns: one may issue its products only when the one before has issued HEAD
+of its DP columns. Without the order all of them multiply together and then all compare together,
+and the tensor core idles half of the time. Points have a producer warp of their own, so that the
+next tile's points arrive while this tile's centroids stream.
 """
 
 

@@ -1,10 +1,10 @@
 """Centroid update: per-cluster sums and counts, then means; empty clusters keep their centroid.
 
 `accumulate`: a CTA sorts the ids of a chunk of points by counting in shared memory, then its warps
-walk equal shares of the sorted list, add rows in registers, and flush a cluster's sum with one vector
-reduction when the cluster changes. So a row is read once, whole, and a skewed chunk costs no more than
-an even one. K beyond KP is cut into ranges along the grid. The order of the flushes is free: sums of
-this variant differ in the last bits from run to run.
+walk equal shares of the sorted list, add rows in registers, and flush a cluster's sum with one
+vector reduction when the cluster changes. So a row is read once, whole, and a skewed chunk costs
+no more than an even one. K beyond KP is cut into ranges along the grid. The order of the flushes
+is free: sums of this variant differ in the last bits from run to run.
 """
 
 

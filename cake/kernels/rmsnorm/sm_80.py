@@ -1,4 +1,6 @@
-"""y = x * rsqrt(mean(x^2) + eps) * w, one CTA a row; the row stays in registers between the passes."""
+"""y = x * rsqrt(mean(x^2) + eps) * w, one CTA a row; the row stays in registers between the
+passes.
+"""
 
 
 @cake.schedule(target="sm_80")
