@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,7 +97,10 @@ def parse(
 
 def _tree(source: Source, diagnostics: Diagnostics) -> ast.Module | None:
     try:
-        return ast.parse(source.text)
+        with warnings.catch_warnings():
+            # Doubtful literals ("1if") are legal syntax; what they mean is checked below.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(source.text)
     except SyntaxError as error:
         line = (error.lineno or 1) + source.line_offset
         col = error.offset or 1
