@@ -165,6 +165,32 @@ class Atoms:
         high = (max if atom.cases_high else min)(highs, default=inf)
         return -_floor(-low), _floor(high)
 
+    def attained(self, p: Poly, fixed: Mapping[str, int]) -> bool:
+        """Whether some values of the atoms attain both ends of ``interval(p, fixed)``: every term
+        has variables of its own, and each of them runs from end to end."""
+        seen: set[str] = set()
+        for m, _ in p.terms:
+            leaves = {leaf for key in m for leaf in self._leaves(key)} - fixed.keys()
+            if len(m) > 1 and len(leaves) > 1:
+                return False
+            if seen & leaves or not all(self._runs_freely(leaf, fixed) for leaf in leaves):
+                return False
+            seen |= leaves
+        return True
+
+    def _leaves(self, key: str) -> set[str]:
+        division = self._known[key].division
+        if division is None:
+            return {key}
+        return {leaf for inner in division[0].atoms for leaf in self._leaves(inner)}
+
+    def _runs_freely(self, key: str, fixed: Mapping[str, int]) -> bool:
+        atom = self._known[key]
+        bounds = {a for b in (*atom.lows, *atom.highs) for a in b.value.atoms}
+        plain = {leaf for a in bounds for leaf in self._leaves(a)} <= fixed.keys()
+        low, high = self._range(key, fixed)
+        return atom.exact and plain and low <= high
+
     def divisors_of(self, key: str) -> set[int]:
         """The numbers by which expressions with this atom are divided."""
         return {

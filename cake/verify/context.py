@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from cake.ir.nodes import Bracket, Call, Node, ResourceRef, RoleBody, walk_exprs, walk_stmts
+from cake.ir.nodes import Bracket, Call, Expr, Node, ResourceRef, RoleBody, walk_exprs, walk_stmts
 from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role
 from cake.ops.layout import SmemLayout, smem_layout
 from cake.ops.rings import RingFacts, ring_facts
 from cake.ops.warps import WarpPlan, warp_plan
 from cake.targets import get
 from cake.targets.model import Target
+from cake.verify.concrete import Sample
 from cake.verify.integers import Integers
 from cake.verify.memory_flow import MemoryFlow
 from cake.verify.memory_items import Hazard, HazardKind, views
+from cake.verify.poly import Poly
 from cake.verify.register_flow import RegisterFlow
 from cake.verify.ring_steps import DividedStep, divided_steps
 from cake.verify.sites import Site, sites_of
@@ -79,6 +81,20 @@ class Context:
                         if isinstance(ref, ResourceRef) and ref.name == ring:
                             (fills if e.op == "acquire" else uses).append(e)
         return fills, uses
+
+    def given(self, site: Site, mask: Expr | None = None) -> tuple[Poly, ...]:
+        """What is not negative where a call executes: from its conditions and its mask."""
+        conditions = [*site.conditions, *([] if mask is None else [(mask, True)])]
+        return tuple(f for c, holds in conditions for f in self.integers.facts(c, holds))
+
+    def fixed(self, sample: Sample) -> dict[str, int]:
+        """The values that atoms of dimensions have at a sample's sizes."""
+        found: dict[str, int] = {}
+        for name, size in sample.sizes.items():
+            value = self.integers.values.get(name, Poly.atom(name))
+            ((key,), factor) = value.terms[0]
+            found[key] = size // factor
+        return found
 
     def body(self, role: str) -> RoleBody:
         """A role's body with its unit variable."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cake.ir.nodes import Block, Call, Expr, For, If, Stmt, TileLoop, While, child_blocks
+from cake.ir.nodes import Block, Call, Expr, For, If, Stmt, TileLoop, VarRef, While, child_blocks
 from cake.verify.atoms import tightened
 from cake.verify.integers import FRESH, Integers
 from cake.verify.poly import ZERO, Poly
@@ -52,44 +52,38 @@ def _inside(s: Stmt, weight: Weight, integers: Integers) -> Poly:
 
 
 def _over_range(s: For, each: Poly, integers: Integers) -> Poly:
-    found = integers.range_of(s)
-    var = integers.values[s.var]
+    found = integers.loops.get(id(s))
     if found is None:
         return integers.atoms.add(f"trips{FRESH}{s.loc.line}:{s.loc.col}", [0]) * each
-    start, stop, step = found
-    trips = integers.floordiv(stop - start + (step - 1), step)
-    trips = integers.extreme("max", ZERO, trips)
-    if step != 1:
-        return _summed(each, [str(var)], trips, integers)
-    plain = ZERO
+    turn, rounds = found
+    trips = integers.extreme("max", ZERO, rounds)
+    key = str(turn)
+    result = ZERO
     for m, c in each.terms:
-        term = Poly(((m, c),))
-        conditions = [a for a in m if a.startswith("[") and str(var) in a]
+        conditions = [a for a in m if a.startswith("[") and key in a]
         rest = tuple(a for a in m if a not in conditions)
-        if len(conditions) == 1 and not any(str(var) in a for a in rest):
-            limited = _limited(conditions[0], var, start, stop, integers)
-            if limited is not None:
-                plain = plain + Poly(((rest, c),)) * limited
-                continue
-        plain = plain + _summed(term, [str(var)], trips, integers)
-    return _once(plain)
+        limited = None
+        if len(conditions) == 1 and not any(key in a for a in rest):
+            limited = _limited(conditions[0], key, rounds, integers)
+        if limited is not None:
+            result = result + Poly(((rest, c),)) * limited
+        else:
+            result = result + _summed(Poly(((m, c),)), [key], trips, integers)
+    return _once(result)
 
 
-def _limited(key: str, var: Poly, start: Poly, stop: Poly, integers: Integers) -> Poly | None:
-    """Rounds of a loop in which a condition on its variable holds."""
-    known = integers.conditions.get(key)
-    parts = None if known is None else known.split(str(var))
-    if parts is None or parts[0].constant not in (1, -1):
+def _limited(condition: str, turn: str, rounds: Poly, integers: Integers) -> Poly | None:
+    """Rounds of a loop in which a condition ``a * turn + b >= 0`` holds."""
+    known = integers.conditions.get(condition)
+    parts = None if known is None else known.split(turn)
+    a = None if parts is None else parts[0].constant
+    if parts is None or not a:
         return None
-    factor, rest = parts
-    if factor.constant == 1:
-        # var >= -rest
-        first = integers.extreme("max", start, -rest)
-        rounds = stop - first
-    else:
-        # var <= rest
-        rounds = integers.extreme("min", stop, rest + 1) - start
-    return integers.extreme("max", ZERO, rounds)
+    if a > 0:
+        first = integers.extreme("max", ZERO, -integers.floordiv(parts[1], a))
+        return integers.extreme("max", ZERO, rounds - first)
+    last = integers.extreme("min", rounds, integers.floordiv(parts[1], -a) + 1)
+    return integers.extreme("max", ZERO, last)
 
 
 def _summed(each: Poly, keys: list[str], trips: Poly, integers: Integers) -> Poly:
@@ -107,6 +101,8 @@ def _summed(each: Poly, keys: list[str], trips: Poly, integers: Integers) -> Pol
 
 def condition(cond: Expr, integers: Integers) -> Poly:
     """A condition as a polynomial that is 0 or 1."""
+    if isinstance(cond, VarRef) and cond.name in integers.bools:
+        cond = integers.bools[cond.name]
     if isinstance(cond, Call):
         operands = [a for a in cond.args if a is not None]
         if cond.op == "not_":

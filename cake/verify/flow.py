@@ -98,5 +98,5 @@ class Flow(ABC, Generic[S]):
 
 def certain(integers: Integers, s: Loop) -> bool:
     """Whether a loop runs at least once for every admitted size."""
-    found = integers.range_of(s) if isinstance(s, For) else None
-    return found is not None and integers.proved(found[1] - found[0] - 1)
+    found = integers.loops.get(id(s))
+    return found is not None and integers.proved(found[1] - 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import lcm
+from math import gcd, lcm
 
 from cake.ir.nodes import Call, Const, DimRef, Expr, For, Static, TensorRef, VarRef, walk_calls
 from cake.ir.program import Program, Smem
@@ -36,6 +36,9 @@ class Integers:
     ``values``: what a name stands for; ``occurrences``: what single uses of a name that changes
     stand for, by the identity of the use. ``assumed``: polynomials that the guards keep from
     being negative. ``conditions``: for the key of a condition, what it compares with 0.
+    ``loops``: for the identity of a loop, the number of its present round (from 0) and how many
+    rounds there are (negative means none). ``bools``: the defining expressions of names that are
+    assigned once.
     """
 
     def __init__(self, program: Program) -> None:
@@ -46,6 +49,8 @@ class Integers:
         self.written = frozenset(_written(program))
         self.assumed: list[Poly] = []
         self.conditions: dict[str, Poly] = {}
+        self.loops: dict[int, tuple[Poly, Poly]] = {}
+        self.bools: dict[str, Expr] = {}
         self._cache: dict[int, Poly | None] = {}
         self._texts: dict[int, str] = {}
         self._dims()
@@ -138,6 +143,9 @@ class Integers:
     def floordiv(self, p: Poly, n: int) -> Poly:
         """``p // n``, rounded down; exact parts leave the division."""
         q, r = p.divide(n)
+        shared = gcd(n, *(c for m, c in r.terms if m))
+        if shared > 1:
+            r, n = r.divide(shared)[0], n // shared
         if self._within(r, n):
             return q
         lows, highs = [Bound(r - (n - 1), n)], [Bound(r, n)]
@@ -252,6 +260,8 @@ class Integers:
 
     def facts(self, cond: Expr, holds: bool = True) -> list[Poly]:
         """Polynomials that are not negative if ``cond`` has the truth value ``holds``."""
+        if isinstance(cond, VarRef) and cond.name in self.bools:
+            cond = self.bools[cond.name]
         if not isinstance(cond, Call):
             return []
         if cond.op == "not_" and cond.args[0] is not None:

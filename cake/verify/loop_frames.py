@@ -1,8 +1,9 @@
-"""Indices that are carried round a loop, kept relative to the loop's variable.
+"""Indices that are carried round a loop, kept relative to the loop's rounds.
 
-Before the first round the variable equals its start, so an index c is ``c - start + v``; at the end
-of a round every v becomes ``v - step``. A copy into stage ``(k + 2) % 3`` is thereby seen, two
-rounds later, to be the copy into stage ``k % 3``.
+Before the first round the number of the round is 0, so an index c is ``c + a * round`` for any a,
+here the pace at which the loop moves through the stages; at the end of a round every ``round``
+becomes ``round - 1``. A copy into stage ``(k + 2) % 3`` is thereby seen, two rounds later, to be
+the copy into stage ``k % 3``.
 """
 
 from __future__ import annotations
@@ -29,51 +30,35 @@ class LoopFrames:
         self._local: dict[int, frozenset[str]] = {}
 
     def enter(self, s: Loop, items: set[Item]) -> set[Item]:
-        """Express stages relative to a loop's variable, for buffers that the loop so indexes."""
-        buffers = self._anchored.get(id(s))
-        found = self._range(s)
-        if found is None or not buffers:
+        """Express stages relative to a loop's rounds, for buffers that the loop so indexes."""
+        pace = self._anchored.get(id(s))
+        if pace is None:
             return items
-        var, start, _ = found
+        turn = self.integers.loops[id(s)][0]
 
-        def anchored(p: Poly) -> Poly:
-            return p - start + var
+        def anchored(x: Item) -> Item:
+            ahead = turn * pace.get(x.region.buffer, 0)
+            return replace(x, region=x.region.staged(lambda p: p + ahead)) if ahead.terms else x
 
-        return {
-            replace(x, region=x.region.staged(anchored)) if x.region.buffer in buffers else x
-            for x in items
-        }
+        return {anchored(x) for x in items}
 
     def repeat(self, s: Loop, items: set[Item]) -> set[Item]:
         """From the end of one round to the start of the next."""
-        found = self._range(s)
+        found = self.integers.loops.get(id(s))
         key = None if found is None else str(found[0])
         kept = {self._forgotten(x, s, key) for x in items}
         if found is None or key is None:
             return kept
-        var, _, step = found
-        earlier = {key: var - step}
+        earlier = {key: found[0] - 1}
         return {_mapped(x, lambda p: p.replace(earlier)) for x in kept}
 
     def leave(self, s: Loop, items: set[Item]) -> set[Item]:
-        """Behind the loop its variable has run out."""
-        found = self._range(s)
-        if found is None or not isinstance(s, For):
+        """Behind the loop its rounds have run out."""
+        found = self.integers.loops.get(id(s))
+        if found is None:
             return items
-        var, start, step = found
-        bounds = self.integers.range_of(s)
-        assert bounds is not None
-        rounds = self.integers.floordiv(bounds[1] - start + (step - 1), step)
-        last = start + self.integers.extreme("max", ZERO, rounds) * step
-        after = {str(var): last}
+        after = {str(found[0]): self.integers.extreme("max", ZERO, found[1])}
         return {_mapped(x, lambda p: p.replace(after)) for x in items}
-
-    def _range(self, s: Loop) -> tuple[Poly, Poly, int] | None:
-        """Variable, start and step of a loop whose range is an expression."""
-        found = self.integers.range_of(s) if isinstance(s, For) else None
-        if found is None or not isinstance(s, For):
-            return None
-        return self.integers.values[s.var], found[0], found[2]
 
     def _forgotten(self, x: Item, s: Loop, keep: str | None) -> Item:
         """Drop polynomials that have other values in the next round."""
@@ -97,16 +82,20 @@ class LoopFrames:
     def _locals(self, s: Loop) -> frozenset[str]:
         """Atoms of the variables of a loop and of the loops in it."""
         if id(s) not in self._local:
-            inner = [x for x in walk_stmts((s,)) if isinstance(x, For | TileLoop)]
-            names = [n for x in inner for n in ((x.var,) if isinstance(x, For) else x.vars)]
-            atoms = (self.integers.values[n].atoms for n in names)
-            self._local[id(s)] = frozenset[str]().union(*atoms)
+            atoms: set[str] = set()
+            for inner in walk_stmts((s,)):
+                if id(inner) in self.integers.loops:
+                    atoms |= self.integers.loops[id(inner)][0].atoms
+                elif isinstance(inner, For | TileLoop):
+                    names = (inner.var,) if isinstance(inner, For) else inner.vars
+                    atoms.update(a for n in names for a in self.integers.values[n].atoms)
+            self._local[id(s)] = frozenset(atoms)
         return self._local[id(s)]
 
 
-def _anchors(sites: tuple[Site, ...], integers: Integers) -> dict[int, set[str]]:
-    """For each loop, the buffers whose stage its variable takes part in."""
-    found: dict[int, set[str]] = {}
+def _anchors(sites: tuple[Site, ...], integers: Integers) -> dict[int, dict[str, int]]:
+    """For each loop, by how much a round moves the stages of the buffers that it indexes."""
+    found: dict[int, dict[str, int]] = {}
     for site in sites:
         for view in walk_exprs(site.call):
             if not isinstance(view, View) or view.stage is None:
@@ -114,10 +103,13 @@ def _anchors(sites: tuple[Site, ...], integers: Integers) -> dict[int, set[str]]
             stage = None if isinstance(view.stage.type, Slot) else integers.poly(view.stage)
             if stage is None:
                 continue
-            used = integers.residue(stage, integers.stages(view.base)).atoms
+            residue = integers.residue(stage, integers.stages(view.base))
             for loop in site.loops:
-                if isinstance(loop, For) and not integers.values[loop.var].atoms.isdisjoint(used):
-                    found.setdefault(id(loop), set()).add(view.base)
+                if id(loop) in integers.loops:
+                    parts = residue.split(str(integers.loops[id(loop)][0]))
+                    pace = None if parts is None else parts[0].constant
+                    if pace:
+                        found.setdefault(id(loop), {}).setdefault(view.base, pace)
     return found
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cake.ir.nodes import Assign, Block, Bracket, Call, RoleBody, Stmt, VarRef
+from cake.ir.nodes import Assign, Block, Bracket, Call, RoleBody, Stmt, VarRef, View
 from cake.ir.program import NamedBarrier, Pipeline, Program, Role
 from cake.ir.types import Slot
-from cake.ops.base import SyncEffect, static
+from cake.ops.base import Access, SyncEffect, static
 from cake.ops.rings import RingFacts
 from cake.verify.flow import Flow, Loop
 from cake.verify.integers import Integers
@@ -30,6 +30,7 @@ from cake.verify.memory_items import (
     Item,
     Memory,
     danger,
+    local_view,
     own_key,
     per_call,
     views,
@@ -107,24 +108,26 @@ class MemoryFlow(Flow[Memory]):
                 ids = state.slots.get(slot.name, frozenset())
                 self._give(slot.type.pipeline, ids, call, state)
             return
-        new = [
-            Item(
-                index=i,
-                action=access.action,
-                proxy=access.proxy,
-                completes=access.completes,
-                region=self._regions.of(view, state.slots),
-                own=own_key(site, view, self.integers),
-                drained=access.completes == "now",
-            )
-            for access, view in views(site)
-        ]
-        for item in new:
-            self._check(item, state)
-        state.items.update(new)
         for effect in site.effects:
             if isinstance(effect, SyncEffect):
                 self._sync(effect, site, state)
+                continue
+            view = local_view(site, effect)
+            if view is not None:
+                self._access(i, effect, view, state)
+
+    def _access(self, i: int, access: Access, view: View, state: Memory) -> None:
+        item = Item(
+            index=i,
+            action=access.action,
+            proxy=access.proxy,
+            completes=access.completes,
+            region=self._regions.of(view, state.slots),
+            own=own_key(self.sites[i], view, self.integers),
+            drained=access.completes == "now",
+        )
+        self._check(item, state)
+        state.items.add(item)
 
     def _check(self, new: Item, state: Memory) -> None:
         stage = new.region.stage

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cake.ir.nodes import Call, Expr, Stmt, View
 from cake.ir.types import ColVector, Fragment, RowVector, Scalar
-from cake.ops.base import Access, Completion
+from cake.ops.base import Access, Completion, SyncEffect
 from cake.verify.integers import Integers
 from cake.verify.regions import Region, SlotId
 from cake.verify.sites import Site, varying_condition
@@ -149,12 +149,21 @@ def danger(old: Item, new: Item, reach: int) -> HazardKind | None:
 
 def views(site: Site) -> Iterator[tuple[Access, View]]:
     """The shared-memory accesses of a call in this CTA."""
+    for effect in site.effects:
+        view = local_view(site, effect)
+        if isinstance(effect, Access) and view is not None:
+            yield effect, view
+
+
+def local_view(site: Site, effect: Access | SyncEffect) -> View | None:
+    """The view of this CTA's shared memory that an effect accesses, if it does."""
+    if not isinstance(effect, Access) or effect.space != "smem":
+        return None
     names = [p.name for p in site.primitive.params]
     if "peer" in names and site.call.args[names.index("peer")] is not None:
-        return
-    for access, view in site.accesses("smem"):
-        if isinstance(view, View):
-            yield access, view
+        return None
+    view = site.call.args[effect.operand]
+    return view if isinstance(view, View) else None
 
 
 def own_key(site: Site, view: View, integers: Integers) -> tuple[str, ...] | None:

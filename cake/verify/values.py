@@ -44,8 +44,9 @@ def assign_values(integers: Integers) -> None:
     program = integers.program
     for grid in program.find(Grid):
         for name, extent in zip(grid.vars, grid.extents, strict=True):
-            _variable(integers, name, name, ZERO, _number(integers, extent))
+            _variable(integers, name, name, _number(integers, extent))
     for let in program.lets:
+        integers.bools[let.targets[0]] = let.value
         value = integers.poly(let.value)
         if value is not None:
             integers.values[let.targets[0]] = value
@@ -53,14 +54,9 @@ def assign_values(integers: Integers) -> None:
         _RoleValues(integers, role).run()
 
 
-def _variable(
-    integers: Integers, name: str, key: str, start: Poly, stop: Poly, step: int = 1
-) -> None:
-    """A variable that runs from ``start`` to below ``stop``."""
-    high = stop - 1
-    if step > 1:
-        high = start + integers.floordiv(stop - start - 1, step) * step
-    integers.values[name] = integers.atoms.add(key, lows=[start], highs=[high], exact=True)
+def _variable(integers: Integers, name: str, key: str, stop: Poly) -> None:
+    """A variable that runs from 0 to below ``stop``."""
+    integers.values[name] = integers.atoms.add(key, lows=[0], highs=[stop - 1], exact=True)
 
 
 def _number(integers: Integers, e: Expr) -> Poly:
@@ -89,8 +85,7 @@ class _RoleValues:
     def run(self) -> None:
         if self.role.unit is not None:
             key = f"%unit.{self.role.role}"
-            units = Poly.number(self.decl.units)
-            _variable(self.integers, self.role.unit, key, ZERO, units)
+            _variable(self.integers, self.role.unit, key, Poly.number(self.decl.units))
         self._block(self.role.body, 0)
 
     def _block(self, block: Block, depth: int) -> None:
@@ -133,6 +128,8 @@ class _RoleValues:
         return self.integers.atoms.add(f"{name}@{self.role.role}.{self._fresh}")
 
     def _assign(self, s: Assign) -> None:
+        if s.targets[0] not in self.changing:
+            self.integers.bools[s.targets[0]] = s.value
         value = self.integers.poly(s.value) if len(s.targets) == 1 else None
         for name in s.targets:
             if name in self.changing:
@@ -164,19 +161,18 @@ class _RoleValues:
             self._forget(s.body)
             return
         start, stop, step = found
-        key = f"i{depth}[{start}:{stop}:{step}]"
-        _variable(self.integers, s.var, key, start, stop, step)
+        count = self.integers.floordiv(stop - start + (step - 1), step)
+        turn = self.integers.atoms.add(f"i{depth}[{count}]", [0], [count - 1], exact=True)
+        self.integers.loops[id(s)] = (turn, count)
+        self.integers.values[s.var] = start + turn * step
         counters = self._counters(s.body)
         self._forget(s.body, keep=set(counters))
         entered = {name: self.now[name] for name in counters}
-        turn = self.integers.floordiv(self.integers.values[s.var] - start, step)
         for name, advance in counters.items():
             self.now[name] = self._advanced(entered[name], advance, turn)
         self._block(s.body, depth + 1)
         self._forget(s.body, keep=set(counters))
-        turns = self.integers.extreme(
-            "max", ZERO, self.integers.floordiv(stop - start + (step - 1), step)
-        )
+        turns = self.integers.extreme("max", ZERO, count)
         for name, advance in counters.items():
             self.now[name] = self._advanced(entered[name], advance, turns)
 
@@ -184,9 +180,8 @@ class _RoleValues:
         tiles = self.integers.program.resource(s.tiles)
         assert isinstance(tiles, Tiles)
         for i, (name, extent) in enumerate(zip(s.vars, tiles.extents, strict=True)):
-            _variable(
-                self.integers, name, f"{tiles.name}.{i}", ZERO, _number(self.integers, extent)
-            )
+            stop = _number(self.integers, extent)
+            _variable(self.integers, name, f"{tiles.name}.{i}", stop)
         self._forget(s.body)
         self._block(s.body, depth + 1)
         self._forget(s.body)
