@@ -89,7 +89,7 @@ def cases_of(
     if not cases:
         admitted = ", ".join(sorted({case.dtype for case in rows}))
         raise click.UsageError(
-            f"{contract.name} has no such shape of dtype {dtype}, but of {admitted}"
+            f"{contract.name} has such shapes of {admitted}, not of {dtype}"
         )
     with usage_errors():
         for case in cases:

@@ -185,7 +185,7 @@ def test_a_judge_that_cannot_start_is_the_machines_fault(
     [
         ([], "--workload"),
         (["--workload", "softmax", "--shape", "M=2,N=4", "--set", "small"], "do not go together"),
-        (["--workload", "softmax", "--dtype", "f64"], "no such shape of dtype f64"),
+        (["--workload", "softmax", "--dtype", "f64"], ", not of f64"),
         (["--workload", "softmax", "--shape", "M=2,N=4", "--dtype", "f64"], "`f64` is not one of"),
         (["--workload", "softmax", "--set", "huge"], "'huge' is not one of"),
         (["--workload", "softmax", "--baseline", "magic"], "softmax has torch, not magic"),
