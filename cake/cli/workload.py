@@ -88,9 +88,7 @@ def cases_of(
         cases = cases if shape_set else cases[:1]
     if not cases:
         admitted = ", ".join(sorted({case.dtype for case in rows}))
-        raise click.UsageError(
-            f"{contract.name} has such shapes of {admitted}, not of {dtype}"
-        )
+        raise click.UsageError(f"{contract.name} has such shapes of {admitted}, not of {dtype}")
     with usage_errors():
         for case in cases:
             problem(contract, case.shape, case.dtype)
