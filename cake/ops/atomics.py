@@ -33,6 +33,7 @@ from cake.ops.memory_access import (
     element,
     indices,
     memory_of,
+    publish_if_releasing,
     typed_mask,
     typed_scalar,
 )
@@ -71,10 +72,16 @@ _TABLE = {
         " the order in which threads arrive.",
     ),
     "atomic_min": Atomic(
-        op="min", types=_ORDERED, update=min, doc="Keep the lesser of an element and `value`."
+        op="min",
+        types=_ORDERED,
+        update=np.minimum,
+        doc="Keep the lesser of an element and `value`.",
     ),
     "atomic_max": Atomic(
-        op="max", types=_ORDERED, update=max, doc="Keep the greater of an element and `value`."
+        op="max",
+        types=_ORDERED,
+        update=np.maximum,
+        doc="Keep the greater of an element and `value`.",
     ),
     "atomic_exch": Atomic(
         op="exch", types=_BITS, update=lambda old, value: value, doc="Put `value` into an element."
@@ -154,6 +161,7 @@ def _meaning(unit: Unit, call: Call) -> Any:
         if e is not None
     ]
     on = active(unit, mask, 1)
+    publish_if_releasing(unit, call)
     if call.op == "atomic_cas":
         compare, swap = operands
         # The update gets the thread's number, because it needs two operands of it.
@@ -161,7 +169,7 @@ def _meaning(unit: Unit, call: Call) -> Any:
             unit,
             target,
             np.arange(unit.threads),
-            lambda old, i: swap[i] if old == compare[i] else old,
+            lambda old, i: np.where(old == compare[i], swap[i], old),
             on,
         )
     return update(unit, target, operands[0], _TABLE[call.op].update, on)

@@ -25,7 +25,7 @@ def _typing(t: TypingContext, call: Call) -> RegArray:
 def _meaning(unit: Unit, call: Call) -> Any:
     x = call.args[0]
     assert x is not None
-    return unit.eval(x)
+    return unit.registers(x, read=False)
 
 
 def _emit(cg: Emitter, call: Call, dest: str | None) -> str:

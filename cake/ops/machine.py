@@ -23,15 +23,30 @@ from cake.ops.base import Completion
 Proxy = Literal["generic", "async"]
 
 
+class Barrier(Protocol):
+    """Anything with phases that units wait for."""
+
+    def describe(self) -> str:
+        """The phase and what is due in it, for deadlock reports."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The unit blocks until ``ready()``; ``what`` says what it waits for, for deadlock reports."""
+    """The unit blocks until ``ready()``; ``what`` says what it waits for, for deadlock reports.
+
+    ``barrier`` is the barrier waited for, if it is one. ``drains``: ``ready`` does not look but
+    makes the machine finish the unit's own operations (:meth:`Unit.drained`); the machine calls
+    it as late as its adversary likes.
+    """
 
     ready: Callable[[], bool]
     what: str
+    barrier: Barrier | None = None
+    drains: bool = False
 
 
-class MBarrier(Protocol):
+class MBarrier(Barrier, Protocol):
     """One mbarrier: exact phase, pending arrivals and transaction count (PTX ISA, mbarrier)."""
 
     def arrive(self, count: int = 1, *, tx: int = 0) -> None:
@@ -72,6 +87,14 @@ class Unit(Protocol):
         """A new register value of type ``t`` that nothing has written yet (poison)."""
         ...
 
+    def registers(self, e: Expr, *, read: bool) -> Any:
+        """The array itself of a register variable, for a primitive that opens or overwrites it.
+
+        ``eval`` of a variable reads it, and is a finding where it holds nothing yet or belongs to
+        an operation in flight. This is none, except that with ``read`` the array must hold data.
+        """
+        ...
+
     def resource(self, name: str) -> ResourceDecl: ...
 
     def extent(self, tensor: str, axis: int) -> int:
@@ -88,50 +111,91 @@ class Unit(Protocol):
     # Shared memory. ``index`` has one int array (any common shape) for each axis of the view's
     # logical shape (after transposition); None means the whole tile in logical order.
     def smem_read(
-        self, view: Expr, index: Sequence[Any] | None = None, *, mask: Any = None,
-        proxy: Proxy = "generic", peer: int | None = None,
+        self,
+        view: Expr,
+        index: Sequence[Any] | None = None,
+        *,
+        mask: Any = None,
+        proxy: Proxy = "generic",
+        peer: int | None = None,
     ) -> Any: ...
 
     def smem_write(
-        self, view: Expr, values: Any, index: Sequence[Any] | None = None, *, mask: Any = None,
-        proxy: Proxy = "generic", peer: int | None = None,
+        self,
+        view: Expr,
+        values: Any,
+        index: Sequence[Any] | None = None,
+        *,
+        mask: Any = None,
+        proxy: Proxy = "generic",
+        peer: int | None = None,
     ) -> None: ...
 
     # Global memory. ``offset`` has one int array for each axis, added to the place's coordinate.
     # ``fill`` given: out-of-range elements read as fill / are not written; None: they are findings.
     def global_read(
-        self, place: Expr, offset: Sequence[Any], *, mask: Any = None, fill: Any = None,
+        self,
+        place: Expr,
+        offset: Sequence[Any],
+        *,
+        mask: Any = None,
+        fill: Any = None,
         proxy: Proxy = "generic",
     ) -> Any: ...
 
     def global_write(
-        self, place: Expr, values: Any, offset: Sequence[Any], *, mask: Any = None,
-        clip: bool = False, proxy: Proxy = "generic",
+        self,
+        place: Expr,
+        values: Any,
+        offset: Sequence[Any],
+        *,
+        mask: Any = None,
+        clip: bool = False,
+        proxy: Proxy = "generic",
     ) -> None: ...
 
     def global_update(
-        self, place: Expr, values: Any, offset: Sequence[Any], op: Callable[[Any, Any], Any], *,
-        mask: Any = None, clip: bool = False,
+        self,
+        place: Expr,
+        values: Any,
+        offset: Sequence[Any],
+        op: Callable[[Any, Any], Any],
+        *,
+        mask: Any = None,
+        clip: bool = False,
     ) -> Any:
         """Atomic read-modify-write, one element after another; returns the old values."""
         ...
 
     def smem_update(
-        self, view: Expr, values: Any, index: Sequence[Any], op: Callable[[Any, Any], Any], *,
+        self,
+        view: Expr,
+        values: Any,
+        index: Sequence[Any],
+        op: Callable[[Any, Any], Any],
+        *,
         mask: Any = None,
     ) -> Any: ...
 
     def issue(
-        self, completion: Completion, fetch: Callable[[], Any], land: Callable[[Any], None], *,
-        barrier: MBarrier | None = None, tx: int = 0,
-        peers: Sequence[MBarrier] = (), writes_register: Expr | None = None,
+        self,
+        completion: Completion,
+        fetch: Callable[[], Any],
+        land: Callable[[Any], None],
+        *,
+        barrier: MBarrier | None = None,
+        tx: int = 0,
+        peers: Sequence[MBarrier] = (),
+        writes_register: Expr | None = None,
+        reads_register: Expr | None = None,
     ) -> None:
         """Start an asynchronous operation.
 
         ``fetch`` reads the sources and ``land`` writes the destination; the machine runs them as
         early or as late as the model allows, then completes ``tx`` bytes on ``barrier`` (and on
         each of ``peers``) or retires the operation from its group. ``writes_register`` names an
-        accumulator that must not be touched until the operation retires.
+        accumulator that must not be touched, ``reads_register`` an operand that must not be
+        written, until the unit has waited for the operation.
         """
         ...
 
@@ -166,7 +230,12 @@ class Unit(Protocol):
         ...
 
     def fence_proxy(self) -> None:
-        """Order this unit's generic accesses before later accesses by the async proxy."""
+        """Order the active threads' generic accesses before later ones by the async proxy."""
+        ...
+
+    def publish(self) -> None:
+        """What the unit has stored is visible to whoever synchronises with it: a fence or a
+        release. Arrivals at barriers do this themselves."""
         ...
 
     # Hardware barriers by key: the name of a declared named barrier, "cta", "cluster" (all CTAs of

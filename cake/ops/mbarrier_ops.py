@@ -98,7 +98,7 @@ def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     assert parity is not None
     phase = int(unit.eval(parity)) & 1
     barrier = unit.mbarrier(name, slot)
-    yield Wait(lambda: barrier.passed(phase), f"{name}[{slot}], parity {phase}")
+    yield Wait(lambda: barrier.passed(phase), f"{name}[{slot}], parity {phase}", barrier)
 
 
 def _address(cg: Emitter, call: Call) -> str:

@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from cake.ir.dtypes import BOOL, F32, F64, I32, I64, TF32, U32, DType
-from cake.ir.nodes import Expr, Static, TensorRef, View
+from cake.ir.nodes import Call, Expr, Static, TensorRef, View
 from cake.ir.program import Smem
 from cake.ir.types import Scalar, SmemView, TensorPlace
 from cake.ops import check
-from cake.ops.base import TypingContext
+from cake.ops.base import TypingContext, static
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
 
@@ -150,6 +150,12 @@ def active(unit: Unit, mask: Expr | None, dims: int) -> Any:
     if dims == 0:
         return np.bool_(on.any())
     return on.reshape(-1, *([1] * (dims - 1)))
+
+
+def publish_if_releasing(unit: Unit, call: Call) -> None:
+    """A releasing access publishes what the unit has stored before it."""
+    if static(call, "order") in ("release", "acq_rel"):
+        unit.publish()
 
 
 def peer_rank(unit: Unit, peer: Expr | None) -> int | None:

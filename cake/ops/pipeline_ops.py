@@ -137,7 +137,7 @@ def mean_acquire(unit: Unit, pipeline: str, site: Site) -> Generator[Wait, None,
         unit.fail(UNKNOWN_FILL, f"ring {pipeline}: the bytes of the fill are unknown: {fill.why}")
     stage, phase = unit.cursor(pipeline, "fill")
     empty = unit.empty_barrier(pipeline, stage)
-    yield Wait(lambda: empty.passed(phase ^ 1), f"empty[{stage}] of ring {pipeline}")
+    yield Wait(lambda: empty.passed(phase ^ 1), f"empty[{stage}] of ring {pipeline}", empty)
     full = unit.full_barrier(pipeline, stage)
     if fill.early:
         full.arrive(unit.threads // 32, tx=fill.bytes)
@@ -158,7 +158,8 @@ def mean_commit(unit: Unit, pipeline: str, stage: int, fill: Fill) -> Generator[
         return
     if facts.drain:
         unit.commit("cp_async")
-        yield Wait(lambda: unit.drained("cp_async", 0), f"cp.async into ring {pipeline}")
+        what = f"cp.async into ring {pipeline}"
+        yield Wait(lambda: unit.drained("cp_async", 0), what, drains=True)
     if facts.fence:
         unit.fence_proxy()
     full.arrive(unit.threads // 32)
@@ -168,7 +169,7 @@ def mean_wait(unit: Unit, pipeline: str) -> Generator[Wait, None, int]:
     """Wait for the next full stage and return it."""
     stage, phase = unit.cursor(pipeline, "use")
     full = unit.full_barrier(pipeline, stage)
-    yield Wait(lambda: full.passed(phase), f"full[{stage}] of ring {pipeline}")
+    yield Wait(lambda: full.passed(phase), f"full[{stage}] of ring {pipeline}", full)
     unit.advance(pipeline, "use")
     return stage
 

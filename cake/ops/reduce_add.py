@@ -29,6 +29,7 @@ from cake.ops.memory_access import (
     dtype_of,
     element,
     indices,
+    publish_if_releasing,
     typed_mask,
     typed_scalar,
 )
@@ -69,6 +70,7 @@ def _meaning(unit: Unit, call: Call) -> None:
     assert to is not None
     assert value is not None
     dtype = dtype_of(to)
+    publish_if_releasing(unit, call)
     if isinstance(value.type, RegArray):
         step = _step(get(unit.program.target), dtype, value.type.length)
         check_multiple(unit, call, indices(to)[-1], step, "the last coordinate")

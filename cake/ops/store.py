@@ -40,6 +40,7 @@ from cake.ops.memory_access import (
     peer_rank,
     per_word,
     pitch_of,
+    publish_if_releasing,
     space_of,
     store_element,
     store_words,
@@ -119,6 +120,7 @@ def _meaning(unit: Unit, call: Call) -> None:
     if isinstance(value.type, Fragment | RowVector | ColVector):
         store_tile.meaning(unit, to, value, mask, clip=static(call, "clip"))
         return
+    publish_if_releasing(unit, call)
     dtype = dtype_of(to)
     values = np.asarray(unit.eval(value)).astype(numpy_dtype(dtype))
     array = value.type if isinstance(value.type, RegArray) else None

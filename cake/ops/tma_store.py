@@ -164,6 +164,7 @@ def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     yield Wait(
         lambda: unit.drained("bulk_group", pending, reads_only=reads),
         f"TMA store groups, {pending} pending",
+        drains=True,
     )
     yield from mean_unit_sync(unit)
 

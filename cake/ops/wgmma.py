@@ -130,17 +130,18 @@ def _meaning(unit: Unit, call: Call) -> None:
     left = _fetch_left(unit, call, a)
     check_offsets(unit, call, b, "b")
     right = freeze(unit, b)
+    registers = unit.registers(acc, read=not overwrite)
 
     def fetch() -> tuple[Any, Any]:
         tile = unit.smem_read(right, proxy="async")
         return left(), wide(tile, _element(b.type))
 
     def land(operands: tuple[Any, Any]) -> None:
-        registers = unit.eval(acc)
         before = to_matrix(d, np.zeros_like(registers) if overwrite else registers)
         registers[...] = from_matrix(d, accumulate(before, *operands, k))
 
-    unit.issue("wgmma", fetch, land, writes_register=acc)
+    held = a if isinstance(a, VarRef) else None
+    unit.issue("wgmma", fetch, land, writes_register=acc, reads_register=held)
     unit.commit("wgmma")
 
 

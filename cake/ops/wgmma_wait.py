@@ -33,7 +33,8 @@ def _effects(call: Call) -> Effects:
 
 def _meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     pending: int = static(call, "pending")
-    yield Wait(lambda: unit.drained("wgmma", pending), f"wgmma groups, {pending} pending")
+    what = f"wgmma groups, {pending} pending"
+    yield Wait(lambda: unit.drained("wgmma", pending), what, drains=True)
 
 
 def _cost(call: Call, threads: int) -> Cost:

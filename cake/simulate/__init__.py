@@ -1,6 +1,7 @@
 """Execution of a program on the CPU: what a schedule means, and what can go wrong with it."""
 
+from cake.simulate.chain import simulate_chain
 from cake.simulate.orders import ORDERS, Order
-from cake.simulate.run import Simulation, simulate
+from cake.simulate.run import Options, Simulation, simulate
 
-__all__ = ["ORDERS", "Order", "Simulation", "simulate"]
+__all__ = ["ORDERS", "Options", "Order", "Simulation", "simulate", "simulate_chain"]

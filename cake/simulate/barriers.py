@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cake.simulate.codes import BARRIER_OVERRUN, BARRIER_PAIRING
 from cake.simulate.errors import Finding
+
+MAX_TX = 2**20 - 1
+"""Largest transaction count, either sign (PTX ISA, "Contents of the mbarrier object")."""
 
 
 @dataclass(slots=True)
@@ -27,11 +31,11 @@ class MBarrierState:
 
     def arrive(self, count: int = 1, *, tx: int = 0) -> None:
         """``count`` arrivals, after expecting ``tx`` bytes."""
-        self.tx += tx
+        self._expect(tx)
         self.pending -= count
         if self.pending < 0:
             raise Finding(
-                "CK507",
+                BARRIER_OVERRUN,
                 f"{self.name} gets more than {self.count} arrivals in phase {self.phase}",
                 {"barrier": self.name, "count": self.count, "phase": self.phase},
             )
@@ -39,17 +43,26 @@ class MBarrierState:
 
     def expect_tx(self, tx: int) -> None:
         """``tx`` more bytes are expected."""
-        self.tx += tx
+        self._expect(tx)
         self._flip()
 
     def complete_tx(self, tx: int) -> None:
         """``tx`` bytes have arrived."""
-        self.tx -= tx
+        self._expect(-tx)
         self._flip()
 
     def passed(self, parity: int) -> bool:
         """Has the phase of this parity completed?"""
         return self.phase & 1 != parity & 1
+
+    def _expect(self, tx: int) -> None:
+        self.tx += tx
+        if abs(self.tx) > MAX_TX:
+            raise Finding(
+                BARRIER_OVERRUN,
+                f"{self.name} counts {self.tx} bytes in phase {self.phase}, the limit is {MAX_TX}",
+                {"barrier": self.name, "bytes": self.tx, "limit": MAX_TX, "phase": self.phase},
+            )
 
     def _flip(self) -> None:
         if self.pending == 0 and self.tx == 0:
@@ -61,15 +74,23 @@ class MBarrierState:
     def describe(self) -> str:
         """Phase, arrivals and bytes still due, for a deadlock report."""
         due = f"{self.pending} of {self.count} arrivals due"
-        return f"{self.name} in phase {self.phase} ({due}, {self.tx} bytes due)"
+        if self.tx > 0:
+            due += f", {self.tx} bytes due"
+        elif self.tx < 0:
+            due += f", {-self.tx} bytes more than expected"
+        return f"phase {self.phase}: {due}"
 
 
 @dataclass(slots=True)
 class HardwareBarrier:
-    """A named, CTA or cluster barrier: generations of ``threads`` arrivals."""
+    """A named, CTA or cluster barrier: generations of ``threads`` arrivals.
+
+    ``split`` barriers pair every arrival of a unit with a wait (barrier.cluster).
+    """
 
     name: str
     threads: int
+    split: bool = False
     arrived: int = 0
     generation: int = 0
     joined: dict[int, int] = field(default_factory=dict)
@@ -77,11 +98,17 @@ class HardwareBarrier:
 
     def arrive(self, unit: int, threads: int) -> None:
         """A unit's threads arrive."""
+        if self.split and unit in self.joined:
+            raise Finding(
+                BARRIER_PAIRING,
+                f"a unit arrives at barrier {self.name} twice without waiting in between",
+                {"barrier": self.name},
+            )
         self.joined[unit] = self.generation
         self.arrived += threads
         if self.arrived > self.threads:
             raise Finding(
-                "CK507",
+                BARRIER_OVERRUN,
                 f"barrier {self.name} gets {self.arrived} arrivals, it counts {self.threads}",
                 {"barrier": self.name, "count": self.threads, "arrived": self.arrived},
             )
@@ -89,6 +116,16 @@ class HardwareBarrier:
             self.arrived = 0
             self.generation += 1
 
-    def passed(self, unit: int) -> bool:
-        """Has the generation in which the unit arrived completed?"""
-        return self.generation > self.joined.get(unit, -1)
+    def awaited(self, unit: int) -> int:
+        """The generation that a unit waits for: the one in which it arrived."""
+        if unit not in self.joined:
+            raise Finding(
+                BARRIER_PAIRING,
+                f"a unit waits at barrier {self.name} without having arrived",
+                {"barrier": self.name},
+            )
+        return self.joined.pop(unit)
+
+    def describe(self) -> str:
+        """Arrivals so far, for a deadlock report."""
+        return f"generation {self.generation}: {self.arrived} of {self.threads} threads arrived"

@@ -1,55 +1,74 @@
-"""A CTA: shared memory, barriers, units."""
+"""A CTA: shared memory and barriers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from cake.ir.program import Barrier, Pipeline, Program, Smem
-from cake.ops.layout import smem_layout
 from cake.ops.rings import ring_facts
 from cake.simulate.barriers import HardwareBarrier, MBarrierState
+from cake.simulate.codes import SMEM_BOUNDS
 from cake.simulate.engine import Engine
-from cake.simulate.memory import GlobalTensor, SharedMemory
+from cake.simulate.errors import Finding
+from cake.simulate.global_memory import GlobalTensor
+from cake.simulate.shared import SharedMemory
+from cake.simulate.stamps import Stamps
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What all CTAs of a launch share."""
+
+    program: Program
+    tensors: Mapping[str, GlobalTensor]
+    scalars: Mapping[str, Any]
+    grid_size: int
+
+
+@dataclass(slots=True, kw_only=True)
 class Cta:
-    """One thread block; ``cluster`` lists the CTAs of its cluster by rank, itself included."""
+    """One thread block.
 
-    def __init__(
-        self,
-        program: Program,
-        block: int,
-        rank: int,
-        *,
-        engine: Engine,
-        tensors: Mapping[str, GlobalTensor],
-        scalars: Mapping[str, Any],
-        grid_size: int,
-    ) -> None:
-        self.program = program
-        self.block = block
-        self.rank = rank
-        self.engine = engine
-        self.tensors = tensors
-        self.scalars = scalars
-        self.grid_size = grid_size
-        self.cluster: list[Cta] = [self]
-        self.exists = True
-        """False for a rank whose tile does not exist: it exits at once."""
-        self.lets: dict[str, Any] = {}
-        self.smem = SharedMemory(smem_layout(program))
-        self.hardware: dict[str, HardwareBarrier] = {}
-        self.full: dict[str, list[MBarrierState]] = {}
-        self.empty: dict[str, list[MBarrierState]] = {}
-        self.raw: dict[str, list[MBarrierState]] = {}
-        for ring in program.find(Pipeline):
+    ``cluster`` lists the CTAs of its cluster by rank, itself included. ``lets`` are the kernel's
+    values, the grid's coordinates among them.
+    """
+
+    launch: Launch
+    engine: Engine
+    block: int
+    rank: int
+    cluster: list[Cta]
+    lets: Mapping[str, Any]
+    stamps: Stamps
+    smem: SharedMemory = field(init=False)
+    hardware: dict[str, HardwareBarrier] = field(default_factory=dict)
+    full: dict[str, list[MBarrierState]] = field(default_factory=dict)
+    empty: dict[str, list[MBarrierState]] = field(default_factory=dict)
+    raw: dict[str, list[MBarrierState]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.smem = SharedMemory(self.program, self.stamps)
+        for ring in self.program.find(Pipeline):
             self._ring(ring)
-        for bar in program.find(Barrier):
+        for bar in self.program.find(Barrier):
             self.raw[bar.name] = [
                 MBarrierState(f"{bar.name}[{i}]", bar.arrivals) for i in range(bar.slots)
             ]
+
+    @property
+    def program(self) -> Program:
+        return self.launch.program
+
+    @property
+    def tensors(self) -> Mapping[str, GlobalTensor]:
+        return self.launch.tensors
+
+    @property
+    def scalars(self) -> Mapping[str, Any]:
+        return self.launch.scalars
 
     def _ring(self, ring: Pipeline) -> None:
         facts = ring_facts(self.program, ring.name)
@@ -70,14 +89,22 @@ class Cta:
         """All consumers have released the stage: what it holds is no longer theirs to read."""
         for name in ring.buffers:
             decl = self.program.resource(name)
-            assert isinstance(decl, Smem)
-            self.smem.poison(decl, stage)
+            # A ring over tensor memory hands over what the simulator does not hold.
+            if isinstance(decl, Smem):
+                self.smem.release(decl, stage)
 
     def peer(self, rank: int | None) -> Cta:
         """A CTA of the cluster by rank (None: this one)."""
-        return self if rank is None else self.cluster[rank]
+        if rank is None:
+            return self
+        if not 0 <= rank < len(self.cluster):
+            size = len(self.cluster)
+            message = f"peer {rank} is outside the cluster of {size}"
+            raise Finding(SMEM_BOUNDS, message, {"peer": rank, "cluster": size})
+        return self.cluster[rank]
 
     def hardware_barrier(self, key: str, threads: int) -> HardwareBarrier:
         """A named, CTA or cluster barrier, made at its first use."""
-        table = self.cluster[0].hardware if key == "cluster" else self.hardware
-        return table.setdefault(key, HardwareBarrier(key, threads))
+        whole = key == "cluster"
+        table = self.cluster[0].hardware if whole else self.hardware
+        return table.setdefault(key, HardwareBarrier(key, threads, split=whole))

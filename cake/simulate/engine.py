@@ -4,71 +4,103 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
+from cake.ir.nodes import Node
+from cake.ops.base import Completion
 from cake.ops.machine import MBarrier
+from cake.simulate.errors import Finding
 from cake.simulate.orders import Order, When
 
 
-@dataclass(slots=True, eq=False)
-class Operation:
-    """One asynchronous operation; steps happen in order fetch, land, complete."""
+class Issuer(Protocol):
+    """Who started an operation."""
 
-    kind: str
-    owner: int
+    identity: int
+
+    def locate(self, finding: Finding, place: Node | None) -> Finding:
+        """Give a finding the place of the statement that started the operation."""
+        ...
+
+
+class Progress(IntEnum):
+    """How far an operation is."""
+
+    ISSUED = 0
+    FETCHED = 1
+    LANDED = 2
+    DONE = 3
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Operation:
+    """One asynchronous operation: it fetches, lands, then tells its barriers.
+
+    ``after`` lists operations that land before it. ``known``: its unit has waited for it;
+    ``known_read``: it has waited for its reads.
+    """
+
+    kind: Completion
+    issuer: Issuer
+    place: Node | None
     fetch: Callable[[], Any]
     land: Callable[[Any], None]
     barriers: Sequence[MBarrier] = ()
     tx: int = 0
     arrivals: int = 0
-    register: str | None = None
-    fetched: bool = False
-    landed: bool = False
-    done: bool = False
+    after: Sequence[Operation] = ()
+    progress: Progress = Progress.ISSUED
+    known: bool = False
+    known_read: bool = False
     value: Any = None
 
-    def run_fetch(self) -> None:
-        """Read the sources, once."""
-        if not self.fetched:
+    def advance(self, to: Progress) -> None:
+        """Bring the operation forward, everything that must land before it included."""
+        try:
+            while self.progress < to:
+                self._step()
+        except Finding as f:
+            raise self.issuer.locate(f, self.place) from None
+
+    def _step(self) -> None:
+        if self.progress == Progress.ISSUED:
             self.value = self.fetch()
-            self.fetched = True
-
-    def run_land(self) -> None:
-        """Write the destination, once."""
-        if not self.landed:
-            self.run_fetch()
+        elif self.progress == Progress.FETCHED:
+            for op in self.after:
+                op.advance(Progress.LANDED)
             self.land(self.value)
-            self.value = None
-            self.landed = True
-
-    def finish(self) -> None:
-        """Everything that is left."""
-        if self.done:
-            return
-        self.run_land()
-        self.done = True
-        for barrier in self.barriers:
-            if self.tx:
-                barrier.complete_tx(self.tx)
-            if self.arrivals:
-                barrier.arrive(self.arrivals)
+            self.value, self.after = None, ()
+        else:
+            for barrier in self.barriers:
+                if self.tx:
+                    barrier.complete_tx(self.tx)
+                if self.arrivals:
+                    barrier.arrive(self.arrivals)
+        self.progress = Progress(self.progress + 1)
 
 
 @dataclass(slots=True)
 class Groups:
-    """Commit groups of one kind of operation of one unit; they finish in order."""
+    """Commit groups of one kind of operation of one unit, oldest first.
+
+    The first ``read`` closed groups are known to have read their sources.
+    """
 
     open: list[Operation] = field(default_factory=list)
     closed: list[list[Operation]] = field(default_factory=list)
+    read: int = 0
 
-    def all(self) -> list[Operation]:
-        """Operations not known to be finished, in issue order."""
-        return [op for group in (*self.closed, self.open) for op in group if not op.done]
+    def operations(self) -> list[Operation]:
+        """Everything that the unit has not waited for."""
+        return [op for group in (*self.closed, self.open) for op in group]
 
 
-IN_ORDER = frozenset({"wgmma", "bulk_group", "cp_async", "tcgen05"})
-"""Kinds whose operations of one unit take effect in issue order."""
+CHAINED = frozenset({"wgmma", "tcgen05"})
+"""Kinds whose operations of one unit take effect in issue order. The others have no order: a later
+cp.async or TMA store may land before an earlier one."""
+GROUPED = frozenset({"wgmma", "tcgen05", "bulk_group", "cp_async"})
 
 
 class Engine:
@@ -77,31 +109,47 @@ class Engine:
     def __init__(self, order: Order, random: Random) -> None:
         self.order = order
         self.random = random
-        self.pending: list[Operation] = []
+        self.pending: dict[Operation, None] = {}
         self.groups: dict[tuple[int, str], Groups] = {}
-
-    def _now(self, when: When) -> bool:
-        return when == "early" or (when == "random" and self.random.random() < 0.5)
+        self.last: dict[tuple[int, str], Operation] = {}
 
     def group(self, owner: int, kind: str) -> Groups:
         """The commit groups of a unit for one kind of operation."""
         return self.groups.setdefault((owner, kind), Groups())
 
     def issue(self, op: Operation) -> None:
-        """Start an operation; early steps happen at once, if nothing older is in their way."""
-        self.pending.append(op)
-        if op.kind in IN_ORDER:
-            group = self.group(op.owner, op.kind)
-            blocked = bool(group.all())
-            group.open.append(op)
-            if blocked and self.order.land != "early":
+        """Start an operation; early steps happen at once."""
+        key = (op.issuer.identity, op.kind)
+        if op.kind in CHAINED:
+            op.after = [self.last[key]] if key in self.last else []
+            self.last[key] = op
+        if op.kind in GROUPED:
+            self.group(*key).open.append(op)
+        self.pending[op] = None
+        whens = (self.order.fetch, self.order.land, self.order.complete)
+        for progress, when in zip(list(Progress)[1:], whens, strict=True):
+            if not self._now(when):
                 return
-        if self._now(self.order.fetch):
-            op.run_fetch()
-        if op.fetched and self._now(self.order.land):
-            op.run_land()
-        if op.landed and self._now(self.order.complete):
-            self._finish(op)
+            self._advance(op, progress)
+
+    def signal(self, op: Operation) -> None:
+        """Start an operation that only arrives, after everything of its kind that its unit has
+        issued so far: the unit learns of their end through the barrier."""
+        before = self.group(op.issuer.identity, op.kind).operations()
+        for earlier in before:
+            earlier.known = True
+        op.after = before
+        self.pending[op] = None
+        if self._now(self.order.complete):
+            self._advance(op, Progress.DONE)
+
+    def _now(self, when: When) -> bool:
+        return when == "early" or (when == "random" and self.random.random() < 0.5)
+
+    def _advance(self, op: Operation, to: Progress) -> None:
+        op.advance(to)
+        if op.progress == Progress.DONE:
+            self.pending.pop(op, None)
 
     def commit(self, owner: int, kind: str) -> None:
         """Close the open group."""
@@ -112,45 +160,40 @@ class Engine:
     def drain(self, owner: int, kind: str, pending: int, *, reads_only: bool) -> None:
         """Finish all but the last ``pending`` closed groups (their reads, if ``reads_only``)."""
         group = self.group(owner, kind)
-        keep = len(group.closed) - pending
-        for operations in group.closed[: max(keep, 0)]:
+        count = max(len(group.closed) - pending, 0)
+        for operations in group.closed[group.read if reads_only else 0 : count]:
             for op in operations:
-                if reads_only:
-                    op.run_fetch()
-                else:
-                    self._finish(op)
-        if not reads_only and keep > 0:
-            group.closed = group.closed[keep:]
+                self._advance(op, Progress.FETCHED if reads_only else Progress.DONE)
+                op.known_read = True
+                op.known = not reads_only
+        group.read = max(group.read, count)
+        if not reads_only:
+            group.closed = group.closed[count:]
+            group.read -= count
 
     def step(self) -> bool:
-        """Finish one pending operation; False if there is none."""
-        candidates = [op for op in self.pending if not op.done and self._first_of_kind(op)]
-        if not candidates:
+        """Bring one pending operation forward; False if there is none."""
+        if not self.pending:
             return False
-        late = self.order.complete == "late"
-        chosen = candidates[0] if late else self.random.choice(candidates)
-        self._finish(chosen)
+        if self.order.pick == "random":
+            op = self.random.choice(list(self.pending))
+            self._advance(op, Progress(op.progress + 1))
+            return True
+        waiting = iter(self.pending) if self.order.pick == "oldest" else reversed(self.pending)
+        self._advance(next(waiting), Progress.DONE)
         return True
 
-    def _first_of_kind(self, op: Operation) -> bool:
-        if op.kind not in IN_ORDER:
-            return True
-        return self.group(op.owner, op.kind).all()[0] is op
+    def left_by(self, owner: int) -> Operation | None:
+        """An operation that a unit has neither waited for nor left to a barrier."""
+        for kind in GROUPED:
+            for op in self.group(owner, kind).operations():
+                if not (op.known or (kind == "bulk_group" and op.known_read)):
+                    return op
+        return None
 
-    def _finish(self, op: Operation) -> None:
-        if op.kind in IN_ORDER:
-            for older in self.group(op.owner, op.kind).all():
-                if older is op:
-                    break
-                older.finish()
-        op.finish()
-        self.pending = [p for p in self.pending if not p.done]
-
-    def unread(self, owner: int) -> bool:
-        """Has the unit stores from shared memory whose reads are not known to have happened?"""
-        return any(not op.fetched for op in self.group(owner, "bulk_group").all())
-
-    def finish_all(self) -> None:
-        """Let everything in flight take effect."""
-        while self.step():
-            pass
+    def copying(self, owners: frozenset[int]) -> Operation | None:
+        """A copy of one of ``owners`` whose barrier nobody has had to wait for."""
+        for op in self.pending:
+            if op.kind == "mbarrier" and op.issuer.identity in owners:
+                return op
+        return None

@@ -5,12 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cake.diag import Diagnostic, Related, Span
+
 
 class Finding(Exception):
-    """A finding of the simulator, without a place yet; the interpreter adds the statement."""
+    """A finding of the simulator. The first unit or operation that it passes gives it a place."""
 
-    def __init__(self, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        related: tuple[Related, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.facts = dict(facts or {})
+        self.related = related
+        self.place: Span | None = None
+
+    def at(self, place: Span, facts: Mapping[str, Any]) -> Finding:
+        """This finding with a place and the facts that name it, unless it has one already."""
+        if self.place is None:
+            self.place = place
+            self.facts = {**facts, **self.facts}
+        return self
+
+    def diagnostic(self, program: Span) -> Diagnostic:
+        """As a diagnostic; what happened outside every statement is placed at the program."""
+        return Diagnostic.of(
+            self.code,
+            self.message,
+            self.place or program,
+            facts=self.facts,
+            related=self.related,
+        )

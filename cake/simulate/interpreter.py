@@ -1,9 +1,11 @@
-"""Execution of statements by one unit, as a coroutine that yields where it may wait."""
+"""Execution of statements by one unit, as a coroutine that yields where others may go first."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Generator, Iterator
+from enum import Enum, auto
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,19 +22,31 @@ from cake.ir.nodes import (
     SetElement,
     Stmt,
     TileLoop,
-    VarRef,
     While,
+    walk_exprs,
 )
 from cake.ir.program import Tiles
-from cake.ir.types import Scalar
 from cake.ops import pipeline_ops
+from cake.ops.base import Access, lookup
 from cake.ops.machine import Wait
 from cake.ops.rings import ring_facts
+from cake.simulate.codes import NOT_SIMULATED
 from cake.simulate.grid import coordinates, length
 from cake.simulate.unit import UnitState
 
-Step = Wait | None
-"""What a unit yields: a wait, or None where another unit may go first."""
+
+class Pause(Enum):
+    """Where another unit may go first."""
+
+    READ = auto()
+    """After a statement that read memory."""
+    EFFECT = auto()
+    """After a statement that others may notice."""
+    SPIN = auto()
+    """After an iteration of a while loop."""
+
+
+Step = Wait | Pause
 
 
 def run_block(u: UnitState, body: Block) -> Iterator[Step]:
@@ -45,11 +59,13 @@ def run_block(u: UnitState, body: Block) -> Iterator[Step]:
 def _statement(u: UnitState, s: Stmt) -> Iterator[Step]:
     if isinstance(s, Assign):
         yield from _assign(u, s)
+        yield from _pause(s)
     elif isinstance(s, Do):
         yield from _perform(u, s.call)
-        yield None
+        yield from _pause(s)
     elif isinstance(s, SetElement):
-        _set_element(u, s)
+        u.assign_element(s.array, s.index, u.eval(s.value))
+        yield from _pause(s)
     elif isinstance(s, For):
         yield from _for(u, s)
     elif isinstance(s, If):
@@ -61,7 +77,27 @@ def _statement(u: UnitState, s: Stmt) -> Iterator[Step]:
     elif isinstance(s, Bracket):
         yield from _bracket(u, s)
     else:
-        raise TypeError(f"{type(s).__name__} inside a role")
+        u.fail(NOT_SIMULATED, f"{type(s).__name__} cannot stand inside a role")
+
+
+@lru_cache(maxsize=4096)
+def _pauses(s: Stmt) -> tuple[Pause, ...]:
+    """Nothing for a statement that touches only its own registers."""
+    effects = [
+        effect
+        for call in walk_exprs(s)
+        if isinstance(call, Call) and (primitive := lookup(call.op)) is not None
+        for effect in primitive.effects(call)
+        if not (isinstance(effect, Access) and effect.space == "regs")
+    ]
+    if not effects:
+        return ()
+    reads = all(isinstance(e, Access) and e.action == "read" for e in effects)
+    return (Pause.READ,) if reads else (Pause.EFFECT,)
+
+
+def _pause(s: Stmt) -> Iterator[Step]:
+    yield from _pauses(s)
 
 
 def _perform(u: UnitState, call: Call) -> Generator[Step, None, Any]:
@@ -72,57 +108,30 @@ def _perform(u: UnitState, call: Call) -> Generator[Step, None, Any]:
     return result
 
 
-def _value(u: UnitState, e: Expr) -> Generator[Step, None, Any]:
-    if isinstance(e, Call):
-        value = yield from _perform(u, e)
-        return value
-    value = u.eval(e)
-    # A plain variable on the right is a copy; `lanes` (a call) is an alias on purpose.
-    return value.copy() if isinstance(e, VarRef) and np.ndim(value) else value
+# -- assignment ------------------------------------------------------------------------------------
 
 
 def _assign(u: UnitState, s: Assign) -> Iterator[Step]:
-    value = yield from _value(u, s.value)
+    value = (yield from _perform(u, s.value)) if isinstance(s.value, Call) else u.eval(s.value)
     values = value if len(s.targets) > 1 else (value,)
     for name, declares, v in zip(s.targets, s.declares, values, strict=True):
         if declares or name not in u.variables:
-            u.variables[name] = v
+            u.variables[name] = v if _is_alias(s.value) else _own(u, v)
         else:
-            _overwrite(u, name, v)
+            u.assign(name, v)
 
 
-def _overwrite(u: UnitState, name: str, value: Any) -> None:
-    """Assign to an existing variable: in place for arrays, by mask where threads are inactive."""
-    old = u.eval(_reference(name))
-    if np.ndim(old) == 2:
-        keep = u.mask[:, None]
-        if np.all(u.mask):
-            old[...] = value
-        else:
-            old[...] = np.where(keep, value, old)
-    elif np.all(u.mask):
-        u.variables[name] = value
-    else:
-        dtype = np.asarray(old).dtype
-        u.variables[name] = np.where(u.mask, value, old).astype(dtype)
+def _is_alias(e: Expr) -> bool:
+    """``lanes`` gives an array a second name on purpose."""
+    return isinstance(e, Call) and e.op == "lanes"
 
 
-def _reference(name: str) -> VarRef:
-    from cake.diag import Span
-    from cake.ir.dtypes import I32
-
-    here = Span(file="<simulator>", line=1, col=1, end_line=1, end_col=1)
-    return VarRef(name=name, type=Scalar(I32), loc=here)
-
-
-def _set_element(u: UnitState, s: SetElement) -> None:
-    array, index, value = u.eval(s.array), u.eval(s.index), u.eval(s.value)
-    length = array.shape[1]
-    if np.any(np.less(index, 0)) or np.any(np.greater_equal(index, length)):
-        u.fail("CK502", f"register index outside {length} registers", length=length)
-    rows = np.nonzero(u.mask)[0]
-    columns = np.broadcast_to(np.asarray(index), (u.threads,))[rows]
-    array[rows, columns] = np.broadcast_to(np.asarray(value), (u.threads,))[rows]
+def _own(u: UnitState, value: Any) -> Any:
+    """The value, or a copy of an array that is part of something else: variables do not alias."""
+    if np.ndim(value) < 2:
+        return value
+    shared = value.base is not None or any(value is v for v in u.variables.values())
+    return value.copy() if shared else value
 
 
 # -- control flow ----------------------------------------------------------------------------------
@@ -149,22 +158,27 @@ def _if(u: UnitState, s: If) -> Iterator[Step]:
 
 
 def _while(u: UnitState, s: While) -> Iterator[Step]:
+    active: Any = u.mask
     while True:
+        u.place = s
         cond = u.eval(s.cond)
         if np.ndim(cond) == 0:
             if not bool(cond):
                 return
             yield from run_block(u, s.body)
         else:
-            active = u.mask & cond
+            # A thread that has left the loop does not come back.
+            active = active & cond
             if not active.any():
                 return
             yield from _masked(u, active, s.body)
-        yield None
+        yield Pause.SPIN
 
 
 def _for(u: UnitState, s: For) -> Iterator[Step]:
     start, stop, step = u.eval(s.start), u.eval(s.stop), u.eval(s.step)
+    if int(np.min(step)) <= 0:
+        u.fail(NOT_SIMULATED, f"the step of a range is positive, got {int(np.min(step))}")
     if np.ndim(start) == np.ndim(stop) == np.ndim(step) == 0:
         kind = np.asarray(start).dtype.type
         for i in range(int(start), int(stop), int(step)):
@@ -185,7 +199,8 @@ def _tile_loop(u: UnitState, s: TileLoop) -> Iterator[Step]:
     tiles = u.program.resource(s.tiles)
     assert isinstance(tiles, Tiles)
     extents = [int(u.eval(e)) for e in tiles.extents]
-    for linear in range(u.cta.block, length(u.program, tiles, extents), u.cta.grid_size):
+    walked = length(u.program, tiles, extents)
+    for linear in range(u.cta.block, walked, u.cta.launch.grid_size):
         point = coordinates(u.program, tiles, extents, linear)
         if point is None:
             continue
@@ -200,6 +215,7 @@ def _bracket(u: UnitState, s: Bracket) -> Iterator[Step]:
     else:
         stage = yield from pipeline_ops.mean_wait(u, s.pipeline)
     u.variables[s.slot] = stage
+    yield Pause.EFFECT
     yield from run_block(u, s.body)
     u.place = s
     if s.side == "fill":
@@ -207,4 +223,4 @@ def _bracket(u: UnitState, s: Bracket) -> Iterator[Step]:
         yield from pipeline_ops.mean_commit(u, s.pipeline, stage, fill)
     else:
         pipeline_ops.mean_release(u, s.pipeline, stage)
-    yield None
+    yield Pause.EFFECT

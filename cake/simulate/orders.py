@@ -13,25 +13,42 @@ class Order:
     """One adversary.
 
     ``fetch``: when an asynchronous operation reads its sources; ``land``: when it writes its
-    destination; ``complete``: when it tells its barrier. ``early`` is at issue, ``late`` is when
-    nothing else can run. ``units``: which runnable unit goes next.
+    destination; ``complete``: when it tells its barrier. ``early`` is at issue, ``late`` is when a
+    unit waits for it or nothing else can run. ``pick``: which operation completes where several
+    may. ``units``: which runnable unit goes next; ``turns`` changes after every access to memory,
+    ``first`` and ``last`` run one unit until it has to wait.
     """
 
     name: str
     fetch: When
     land: When
     complete: When
-    units: Literal["first", "last", "random"]
+    pick: Literal["oldest", "newest", "random"]
+    units: Literal["first", "last", "turns", "random"]
 
 
 ORDERS: dict[str, Order] = {
     o.name: o
     for o in (
-        Order(name="early", fetch="early", land="early", complete="early", units="first"),
-        Order(name="late", fetch="late", land="late", complete="late", units="first"),
-        Order(name="early-land", fetch="early", land="early", complete="late", units="last"),
-        Order(name="late-fetch", fetch="late", land="late", complete="late", units="last"),
-        Order(name="random", fetch="random", land="random", complete="random", units="random"),
+        Order(
+            name="early", fetch="early", land="early", complete="early", pick="oldest",
+            units="turns",
+        ),
+        Order(
+            name="late", fetch="late", land="late", complete="late", pick="oldest", units="first"
+        ),
+        Order(
+            name="late-newest", fetch="late", land="late", complete="late", pick="newest",
+            units="last",
+        ),
+        Order(
+            name="early-land", fetch="early", land="early", complete="late", pick="newest",
+            units="last",
+        ),
+        Order(
+            name="random", fetch="random", land="random", complete="random", pick="random",
+            units="random",
+        ),
     )
-}
+}  # fmt: skip
 """The adversaries, by name."""

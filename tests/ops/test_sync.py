@@ -129,7 +129,7 @@ turn = named_barrier(threads=64, slots=2)
 
 def test_a_barrier_that_never_fills_is_a_deadlock() -> None:
     made = accepted("named_sync(nb)", "nb = named_barrier(threads=64)", params=OUT)
-    assert "nb[0]: 32 of 64 threads arrived" in finding(made, {"out": np.zeros(1, np.int32)})
+    assert "nb[0] (generation 0: 32 of 64 " in finding(made, {"out": np.zeros(1, np.int32)})
 
 
 PING = """

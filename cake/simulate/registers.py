@@ -1,0 +1,74 @@
+"""What the register arrays of a unit hold: data, nothing yet, or what an instruction owns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cake.simulate.codes import IN_FLIGHT, UNWRITTEN_REGISTER
+from cake.simulate.engine import Operation
+from cake.simulate.errors import Finding
+
+
+class RegisterState:
+    """Arrays are told apart by identity, because ``lanes`` gives one array two names.
+
+    Every entry holds its array, so that an identity is not used again while it is here.
+    """
+
+    def __init__(self) -> None:
+        self._unwritten: dict[int, tuple[Any, Any]] = {}
+        self._owned: dict[int, tuple[Any, list[Operation]]] = {}
+        self._lent: dict[int, tuple[Any, list[Operation]]] = {}
+
+    def fresh(self, array: Any) -> Any:
+        """A new array that nothing has been written to."""
+        self._unwritten[id(array)] = (array, np.ones(array.shape, np.bool_))
+        return array
+
+    def own(self, array: Any, op: Operation) -> None:
+        """An operation reads and writes the array until it is known to be complete."""
+        self._unwritten.pop(id(array), None)
+        self._owned.setdefault(id(array), (array, []))[1].append(op)
+
+    def lend(self, array: Any, op: Operation) -> None:
+        """An operation reads the array until it is known to be complete."""
+        self._lent.setdefault(id(array), (array, []))[1].append(op)
+
+    def check_read(self, name: str, array: Any, where: Any) -> None:
+        """A finding if elements ``where`` (an index of the array) hold nothing or are in flight."""
+        if self._owned and _busy(self._owned, array):
+            raise Finding(IN_FLIGHT, f"{name} is read while wgmma owns it", {"variable": name})
+        self.check_written(name, array, where)
+
+    def check_written(self, name: str, array: Any, where: Any) -> None:
+        """A finding if elements ``where`` hold nothing."""
+        if self._unwritten and id(array) in self._unwritten:
+            nothing = self._unwritten[id(array)][1]
+            if np.any(nothing[where]):
+                message = f"{name} is read where no register has been written"
+                raise Finding(UNWRITTEN_REGISTER, message, {"variable": name})
+
+    def write(self, name: str, array: Any, where: Any) -> None:
+        """Elements ``where`` are written; a finding if an operation uses the array."""
+        for table, doing in ((self._owned, "owns"), (self._lent, "reads")):
+            if table and _busy(table, array):
+                message = f"{name} is written while wgmma {doing} it"
+                raise Finding(IN_FLIGHT, message, {"variable": name})
+        if self._unwritten and id(array) in self._unwritten:
+            nothing = self._unwritten[id(array)][1]
+            nothing[where] = False
+            if not nothing.any():
+                del self._unwritten[id(array)]
+
+
+def _busy(table: dict[int, tuple[Any, list[Operation]]], array: Any) -> bool:
+    """Is an operation in flight that uses the array? Forgets those that have ended."""
+    entry = table.get(id(array))
+    if entry is None:
+        return False
+    entry[1][:] = [op for op in entry[1] if not op.known]
+    if not entry[1]:
+        del table[id(array)]
+    return bool(entry[1])

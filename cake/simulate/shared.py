@@ -1,0 +1,140 @@
+"""Shared memory of one CTA: bytes with validity and with who stored them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cake.diag import Related
+from cake.ir.dtypes import numpy_dtype
+from cake.ir.program import Program, Smem
+from cake.ir.types import SmemView
+from cake.ops.layout import smem_layout, tile_offsets
+from cake.simulate.codes import POISON_READ, PROXY, PROXY_BARRIER, RACE, SMEM_BOUNDS
+from cake.simulate.errors import Finding
+from cake.simulate.stamps import FENCED, STORED, Row, Stamps
+
+WORD = 16
+"""The block of memory is a multiple of the widest element, so that it can be viewed as any."""
+
+
+class SharedMemory:
+    """One CTA's shared memory. ``valid``: the byte holds data; ``stamp``: its row of ``stamps``."""
+
+    def __init__(self, program: Program, stamps: Stamps) -> None:
+        self.layout = smem_layout(program)
+        self.stamps = stamps
+        size = -(-max(self.layout.bytes, 1) // WORD) * WORD
+        self.data = np.zeros(size, np.uint8)
+        self.valid = np.zeros(size, np.bool_)
+        self.stamp = np.zeros(size, np.int32)
+        self.released: set[tuple[str, int]] = set()
+
+    # -- addresses -----------------------------------------------------------------------------
+
+    def tile(self, decl: Smem, stage: int, offsets: Sequence[int], view: SmemView) -> Any:
+        """Byte addresses of a whole view in its logical order."""
+        dropped = len(decl.shape) - len(view.shape)
+        extents = (1,) * dropped + view.shape
+        for axis, (start, extent) in enumerate(zip(offsets, extents, strict=True)):
+            if start < 0 or start + extent > decl.shape[axis]:
+                self._outside(decl, axis, start if start < 0 else start + extent - 1)
+        table = tile_offsets(decl.shape, decl.swizzle, decl.dtype)
+        block = table[tuple(slice(s, s + e) for s, e in zip(offsets, extents, strict=True))]
+        block = block.reshape(view.shape)
+        return self._base(decl, stage) + (np.swapaxes(block, -1, -2) if view.transposed else block)
+
+    def elements(self, decl: Smem, stage: int, coordinates: Sequence[Any]) -> Any:
+        """Byte addresses of elements at ``coordinates``, an int array for each declared axis."""
+        for axis, (c, extent) in enumerate(zip(coordinates, decl.shape, strict=True)):
+            low, high = (int(np.min(c)), int(np.max(c))) if np.size(c) else (0, 0)
+            if low < 0 or high >= extent:
+                self._outside(decl, axis, low if low < 0 else high)
+        table = tile_offsets(decl.shape, decl.swizzle, decl.dtype)
+        return self._base(decl, stage) + table[tuple(np.broadcast_arrays(*coordinates))]
+
+    def _base(self, decl: Smem, stage: int) -> int:
+        if decl.stages is not None and not 0 <= stage < decl.stages:
+            raise Finding(
+                SMEM_BOUNDS,
+                f"stage {stage} of {decl.name} is outside its {decl.stages} stages",
+                {"buffer": decl.name, "stage": stage, "stages": decl.stages},
+            )
+        placed = self.layout.buffers[decl.name]
+        return placed.offset + stage * placed.stage_bytes
+
+    def _outside(self, decl: Smem, axis: int, index: int) -> None:
+        raise Finding(
+            SMEM_BOUNDS,
+            f"index {index} is outside axis {axis} of {decl.name}, extent {decl.shape[axis]}",
+            {"buffer": decl.name, "axis": axis, "index": index, "extent": decl.shape[axis]},
+        )
+
+    # -- access --------------------------------------------------------------------------------
+
+    def load(self, decl: Smem, stage: int, addresses: Any) -> Any:
+        """Elements at byte addresses; bytes without data are a finding."""
+        size = decl.dtype.bytes
+        index = addresses // size
+        if not self.valid.reshape(-1, size)[index].all():
+            self._no_data(decl, stage)
+        return self.data.view(numpy_dtype(decl.dtype))[index]
+
+    def store(self, decl: Smem, addresses: Any, values: Any, rows: Any) -> None:
+        """Store elements; ``rows`` are the stamps' rows of the storing threads."""
+        size = decl.dtype.bytes
+        index = addresses // size
+        self.data.view(numpy_dtype(decl.dtype))[index] = values
+        self.valid.reshape(-1, size)[index] = True
+        if self.stamps.size > 1:
+            self.stamp.reshape(-1, size)[index] = np.asarray(rows)[..., None]
+
+    def _no_data(self, decl: Smem, stage: int) -> None:
+        where = decl.name if decl.stages is None else f"{decl.name}[{stage}]"
+        why = "nothing has been written there"
+        if (decl.name, stage) in self.released:
+            why = "its stage was released and has not been filled again"
+        raise Finding(
+            POISON_READ,
+            f"{where} is read where it holds no valid data: {why}",
+            {"buffer": decl.name, "stage": stage},
+        )
+
+    def release(self, decl: Smem, stage: int) -> None:
+        """The stage's bytes hold no data any more."""
+        placed = self.layout.buffers[decl.name]
+        base = placed.offset + stage * placed.stage_bytes
+        self.valid[base : base + placed.stage_bytes] = False
+        self.released.add((decl.name, stage))
+
+    # -- synchronisation -----------------------------------------------------------------------
+
+    def check_threads(self, decl: Smem, addresses: Any, unit: int, threads: Any) -> None:
+        """A finding if ``threads`` of ``unit`` read a store that they may not see yet."""
+        if self.stamps.open_blocks:
+            row = self.stamps.racing(self.stamp[addresses], unit, threads)
+            if row is not None:
+                self._hidden(RACE, decl, row, "another thread reads it with no barrier in between")
+
+    def check_async(self, decl: Smem, addresses: Any) -> None:
+        """A finding if the async proxy reads a store that it may not see yet."""
+        if self.stamps.size == 1:
+            return
+        rows = self.stamp[addresses]
+        row = self.stamps.hidden(rows, STORED)
+        if row is not None:
+            self._hidden(PROXY, decl, row, "the async proxy reads it without a proxy fence")
+        row = self.stamps.hidden(rows, FENCED)
+        if row is not None:
+            what = "the async proxy reads it with no barrier after the proxy fence"
+            self._hidden(PROXY_BARRIER, decl, row, what)
+
+    def _hidden(self, code: str, decl: Smem, row: Row, what: str) -> None:
+        raise Finding(
+            code,
+            f"{decl.name} was stored to by thread {row.thread} of {row.who}, and {what}",
+            {"buffer": decl.name, "writer": row.who, "thread": row.thread},
+            related=(Related(span=row.place, message="stored here"),),
+        )
