@@ -10,7 +10,7 @@ import numpy as np
 from cake.ir.dtypes import F32, I32, DType
 from cake.ir.nodes import Call, Static
 from cake.ir.types import Type, element_dtype, is_array, registers
-from cake.ops import check
+from cake.ops import check, fills
 from cake.ops.base import (
     Cost,
     Param,
@@ -23,10 +23,15 @@ from cake.ops.base import (
     static,
 )
 from cake.ops.c_types import per_word
-from cake.ops.conversions import CONVERSIONS, Conversion
+from cake.ops.conversions import Conversion, Row, chosen
+from cake.ops.conversions_float import FLOATS
+from cake.ops.conversions_int import INTEGERS
 from cake.ops.elementwise_facets import fuse
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
+
+CONVERSIONS = FLOATS | INTEGERS
+"""How to convert, by (source, result). f32 is the hub: 16- and 8-bit floats convert through it."""
 
 
 def _typing(t: TypingContext, call: Call) -> Typed:
@@ -39,9 +44,10 @@ def _typing(t: TypingContext, call: Call) -> Typed:
         x = t.coerce(x, F32 if isinstance(x.value, float) else I32)
     source = element_dtype(x.type)
     assert source is not None
-    conversion = CONVERSIONS.get((source, to))
-    if conversion is None:
+    row = CONVERSIONS.get((source, to))
+    if row is None:
         _refuse(t, source, to)
+    conversion = _mode(t, call, row, f"{source} to {to}")
     if conversion.requires is not None and not getattr(t.target, conversion.requires):
         t.fail(
             f"{t.target.name} has no instruction that converts {source} to {to}",
@@ -59,11 +65,29 @@ def _typing(t: TypingContext, call: Call) -> Typed:
     return Typed(result, (x, *call.args[1:]))
 
 
+def _mode(t: TypingContext, call: Call, row: Row, what: str) -> Conversion:
+    """The conversion that ``round`` and ``saturate`` ask for."""
+    round, saturate = static(call, "round"), fills.flag(t, call, "saturate")
+    rounds = list(dict.fromkeys(m.round for m in row if m.round is not None))
+    if round is not None and round not in rounds:
+        admitted = f"round is one of {', '.join(rounds)}" if rounds else "nothing is rounded"
+        t.fail(f"{what}: {admitted}, got {round!r}", operand(call, "round"))
+    conversion = chosen(row, round, saturate)
+    if conversion is None:
+        t.fail(
+            f"{what} has no form with saturate=True",
+            operand(call, "saturate"),
+            helps=("floats clamp to the range of an integer without it",),
+        )
+    return conversion
+
+
 def _refuse(t: TypingContext, source: DType, to: DType) -> NoReturn:
     if source == to:
         t.fail(f"x is {to} already")
-    through = (source, F32) in CONVERSIONS and (F32, to) in CONVERSIONS
-    helps = (f"convert through f32: cast(cast(x, f32), {to})",) if through else ()
+    hubs = (I32, F32) if source.is_int and to.is_int else (F32, I32)
+    through = [d for d in hubs if (source, d) in CONVERSIONS and (d, to) in CONVERSIONS]
+    helps = (f"convert through {through[0]}: cast(cast(x, {through[0]}), {to})",) if through else ()
     reachable = ", ".join(b.name for a, b in CONVERSIONS if a == source and b != source)
     t.fail(f"{source} does not convert to {to}, only to {reachable or 'nothing'}", helps=helps)
 
@@ -74,7 +98,9 @@ def _conversion(call: Call) -> Conversion:
     source, to = element_dtype(x.type), element_dtype(call.type)
     assert source is not None
     assert to is not None
-    return CONVERSIONS[source, to]
+    conversion = chosen(CONVERSIONS[source, to], static(call, "round"), static(call, "saturate"))
+    assert conversion is not None
+    return conversion
 
 
 def _meaning(unit: Unit, call: Call) -> Any:
@@ -126,14 +152,24 @@ def _cost(call: Call, threads: int) -> Cost:
 register(
     Primitive(
         name="cast",
-        params=(Param("x"), Param("dtype", "static")),
-        doc="""``x`` converted to another element type; the shape stays.
+        params=(
+            Param("x"),
+            Param("dtype", "static"),
+            Param("round", "static", None, keyword_only=True),
+            Param("saturate", "static", False, keyword_only=True),
+        ),
+        doc="""``x`` converted to the element type ``dtype``; the shape stays.
 
-* f32 to i32, u32, i64: toward zero, clamped to the range; NaN gives 0 (i64: the smallest value).
-* i32, u32, i64 to f32: to nearest even. Integers among each other wrap. bool gives 0 or 1.
-* f32 to bf16, f16: to nearest even, overflow to infinity. f32 to e4m3, e5m2: to nearest even,
-  clamped to the largest finite value. Arrays are packed by the word.
-* f32 to tf32: to nearest, ties away from zero. bf16, f16, e4m3, e5m2, tf32 to f32: exact.""",
+``round`` is a rounding mode of PTX: rn (to nearest even), rz (toward zero), rm (down), rp (up).
+
+* f32 to i32, u32, i64, i8, u8: rz by itself, rn, rm, rp; clamped to the range; NaN gives 0 (i64:
+  the smallest value). i32, u32, i64 to f32: rn by itself, rz. i8, u8 to f32, i32, u32: exact.
+* Integers among each other wrap; i32, u32 to i8, u8 clamp with ``saturate=True``. bool gives 0, 1.
+* f32 to bf16, f16: rn by itself, rz; overflow to infinity, with ``saturate=True`` to the largest
+  finite value. f32 to e4m3, e5m2: rn, always clamped to the largest finite value.
+* f32 to tf32: to nearest, ties away from zero (rna). bf16, f16, e4m3, e5m2, tf32 to f32: exact.
+
+Arrays of 8- and 16-bit elements are packed by the word.""",
         source="PTX ISA, cvt",
         typing=_typing,
         effects=no_effects,

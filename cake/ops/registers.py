@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake.ir.dtypes import BF16, BOOL, F16, F32, I32, I64, U32
+from cake.ir.dtypes import BF16, BOOL, E4M3, E5M2, F16, F32, I8, I32, I64, U8, U16, U32
 from cake.ir.nodes import Call
 from cake.ir.types import RegArray
 from cake.ops import fills
@@ -16,13 +16,15 @@ from cake.ops.base import (
     register,
     static,
 )
+from cake.ops.c_types import per_word
+
+DTYPES = (F32, I32, U32, I64, BF16, F16, U16, E4M3, E5M2, I8, U8, BOOL)
 
 
 def _typing(t: TypingContext, call: Call) -> Typed:
-    dtype = fills.typed_dtype(t, call, (F32, I32, U32, I64, BF16, F16, BOOL))
-    unit = 2 if dtype.bits == 16 else 1
+    dtype = fills.typed_dtype(t, call, DTYPES)
     at = operand(call, "n")
-    n = fills.multiple(t, static(call, "n"), unit, f"the length of a {dtype} array", at)
+    n = fills.multiple(t, static(call, "n"), per_word(dtype), f"the length of a {dtype} array", at)
     return fills.typed_fill(t, call, RegArray(dtype, n))
 
 
@@ -33,7 +35,8 @@ register(
         doc="""An array of ``n`` elements in the registers of each thread.
 
 ``r[i]`` reads and ``r[i] = v`` writes one element; i must be known at compile time or come from an
-unrolled loop, or the compiler moves the array to local memory. 16-bit arrays have even length.""",
+unrolled loop, or the compiler moves the array to local memory. The length of a 16-bit ``dtype`` is
+a multiple of 2, of an 8-bit one of 4. Without ``fill`` the registers hold nothing yet.""",
         source="PTX ISA, State Spaces: .reg",
         typing=_typing,
         effects=no_effects,

@@ -19,12 +19,14 @@ from cake.ir.dtypes import (
     I32,
     I64,
     TF32,
+    U8,
+    U16,
     U32,
     DType,
     numpy_dtype,
 )
 from cake.ir.types import Fragment, RegArray, RowVector, Scalar, element_dtype, is_array
-from cake.ops.conversions import CONVERSIONS
+from cake.ops.cast import CONVERSIONS
 from cake.targets import get
 from tests.ops.fakes import FakeEmitter, FakeTyping, FakeUnit, Refused, compiled, make, number, var
 
@@ -33,8 +35,8 @@ HUGE = {E4M3: 464.0, E5M2: 61440.0}
 """Halfway between the largest finite value and what would follow it."""
 
 
-def convert(x: Any, source: DType, to: DType, op: str = "cast") -> Any:
-    call = make(op, var("x", Scalar(source, True)), to)
+def convert(x: Any, source: DType, to: DType, op: str = "cast", **modes: Any) -> Any:
+    call = make(op, var("x", Scalar(source, True)), to, **modes)
     assert call.type == Scalar(to, True)
     return FakeUnit(values={"x": np.asarray(x, numpy_dtype(source))}).run(call)
 
@@ -65,7 +67,8 @@ def test_an_i32_scalar_widens_to_i64_in_arithmetic() -> None:
     [
         (Scalar(BF16), F16, "sm_90a", "bf16 does not convert to f16, only to f32"),
         (Scalar(BF16), BF16, "sm_90a", "x is bf16 already"),
-        (Scalar(F32), I8, "sm_90a", "f32 does not convert to i8, only to bf16, f16"),
+        (Scalar(I8), I64, "sm_90a", "i8 does not convert to i64, only to i32, u32, f32"),
+        (RegArray(I32, 6), I8, "sm_90a", "6 registers do not fill words of 4 i8 elements"),
         (Scalar(F32), "bf16", "sm_90a", "dtype must be an element type, got 'bf16'"),
         (Scalar(F32), E4M3, "sm_80", "sm_80 has no instruction that converts f32 to e4m3"),
         (RegArray(F32, 3), BF16, "sm_90a", "3 registers do not fill words of 2 bf16 elements"),
@@ -77,10 +80,29 @@ def test_impossible_casts_are_refused(x: Any, to: Any, target: str, message: str
         make("cast", var("x", x), to, typing=FakeTyping(target=get(target)))
 
 
-def test_a_detour_is_named() -> None:
+@pytest.mark.parametrize(
+    ("source", "to", "through"), [(BF16, F16, F32), (I8, I64, I32), (E4M3, I8, F32)]
+)
+def test_a_detour_is_named(source: DType, to: DType, through: DType) -> None:
     with pytest.raises(Refused) as caught:
-        make("cast", var("x", Scalar(BF16)), F16)
-    assert caught.value.helps == ("convert through f32: cast(cast(x, f32), f16)",)
+        make("cast", var("x", Scalar(source)), to)
+    assert caught.value.helps == (f"convert through {through}: cast(cast(x, {through}), {to})",)
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "round", "saturate", "message"),
+    [
+        (F32, BF16, "rm", False, "f32 to bf16: round is one of rn, rz, got 'rm'"),
+        (I32, I8, "rn", False, "i32 to i8: nothing is rounded, got 'rn'"),
+        (F32, I8, None, True, "f32 to i8 has no form with saturate=True"),
+        (F32, F16, None, 1, "saturate must be True or False, got 1"),
+    ],
+)
+def test_modes_that_do_not_exist_are_refused(
+    source: DType, to: DType, round: str | None, saturate: Any, message: str
+) -> None:
+    with pytest.raises(Refused, match=message):
+        make("cast", var("x", Scalar(source)), to, round, saturate)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +204,64 @@ def test_integers_round_to_nearest_even_floats(x: int) -> None:
     assert float(got) == float((low + up) * quantum)
 
 
+@settings(deadline=None)
+@given(x=FLOATS, dtype=st.sampled_from([BF16, F16]))
+def test_rz_never_grows_and_saturation_never_overflows(x: float, dtype: DType) -> None:
+    largest = 65504.0 if dtype == F16 else float(np.float32(2.0**128 - 2.0**120))
+    rz, rn, sat = (
+        float(convert([x], F32, dtype, **modes)[0])
+        for modes in ({"round": "rz"}, {}, {"saturate": True})
+    )
+    if math.isnan(x):
+        assert all(map(math.isnan, (rz, rn, sat)))
+        return
+    assert sat == min(max(rn, -largest), largest)
+    if math.isinf(x):
+        assert rz == x
+        return
+    # The neighbour of x toward zero: no value of the format lies between the two.
+    bits = np.asarray(rz).astype(numpy_dtype(dtype)).view(np.uint16)
+    above = float(np.uint16(bits + 1).view(numpy_dtype(dtype)))
+    assert abs(rz) <= abs(x)
+    assert abs(x) < abs(above)
+    assert math.copysign(1.0, rz) == math.copysign(1.0, x)
+
+
+@pytest.mark.parametrize(
+    ("round", "expected"),
+    [
+        ("rn", [0, 2, 2, -2, -128, 127, 0]),
+        ("rz", [0, 1, 2, -1, -128, 127, 0]),
+        ("rm", [0, 1, 2, -2, -128, 127, 0]),
+        ("rp", [1, 2, 3, -1, -128, 127, 0]),
+    ],
+)
+def test_floats_round_to_bytes(round: str, expected: list[int]) -> None:
+    x = [0.5, 1.5, 2.5, -1.5, -1e9, 200.0, math.nan]
+    assert convert(x, F32, I8, round=round).tolist() == expected
+    assert convert(x, F32, I32, round=round).tolist()[:4] == expected[:4]
+    assert convert([-3.0, 255.5, 99.0], F32, U8, round=round).tolist()[::2] == [0, 99]
+
+
+def test_integers_wrap_or_clamp_to_bytes() -> None:
+    x = [300, -129, 127, -1]
+    assert convert(x, I32, I8).tolist() == [44, 127, 127, -1]
+    assert convert(x, I32, I8, saturate=True).tolist() == [127, -128, 127, -1]
+    assert convert(x, I32, U8, saturate=True).tolist() == [255, 0, 127, 0]
+    assert convert([2**32 - 1], U32, I8, saturate=True).tolist() == [127]
+    assert convert([-5, 7], I8, F32).tolist() == [-5.0, 7.0]
+    assert convert([-1], I8, U32).tolist() == [2**32 - 1]
+    assert convert([70000], I32, U16).tolist() == [4464]
+
+
+@settings(deadline=None)
+@given(x=st.integers(-(2**63), 2**63 - 1))
+def test_integers_to_floats_toward_zero(x: int) -> None:
+    got = int(convert([x], I64, F32, round="rz")[0])
+    quantum = 2 ** max(abs(x).bit_length() - 24, 0)
+    assert got == (abs(x) // quantum * quantum if x >= 0 else -(abs(x) // quantum * quantum))
+
+
 def test_integers_wrap_and_bools_count() -> None:
     assert convert([2**32 + 5, -1], I64, I32).tolist() == [5, -1]
     assert convert([-1], I32, U32).tolist() == [2**32 - 1]
@@ -209,9 +289,10 @@ def test_bitcast_keeps_the_bits() -> None:
 
 def test_every_conversion_compiles_for_scalars_and_arrays() -> None:
     cg = FakeEmitter()
-    for k, (source, to) in enumerate(CONVERSIONS):
+    every = [(a, b, mode) for (a, b), row in CONVERSIONS.items() for mode in row]
+    for k, (source, to, mode) in enumerate(every):
         for t in (Scalar(source, True), RegArray(source, 8)):
-            call = make("cast", var(f"v{k}{is_array(t):d}", t), to)
+            call = make("cast", var(f"v{k}{is_array(t):d}", t), to, mode.round, mode.saturate)
             name = cg.emit(call)
             assert name is not None
             if is_array(t):
@@ -219,7 +300,14 @@ def test_every_conversion_compiles_for_scalars_and_arrays() -> None:
             else:
                 cg.line(f"*({cg.words(call.type)[0]}*)(out++) = {name};")
     ptx = cg.build().ptx or ""
-    for instruction in ("cvt.rn.bf16x2.f32", "cvt.rn.satfinite.e4m3x2.f32", "cvt.rna.tf32.f32"):
+    for instruction in (
+        "cvt.rn.bf16x2.f32",
+        "cvt.rz.satfinite.f16x2.f32",
+        "cvt.rn.satfinite.e4m3x2.f32",
+        "cvt.rna.tf32.f32",
+        "cvt.pack.sat.s8.s32.b32",
+        "cvt.sat.u8.s32",
+    ):
         assert instruction in ptx
 
 
