@@ -11,7 +11,6 @@ from cake.ir.nodes import DimRef, Static
 from cake.ir.program import Meta, ScalarParam, TensorParam
 from cake.ir.types import Scalar
 from cake.lang import codes
-from cake.lang.expressions import static_value
 from cake.lang.scope import State, static
 
 
@@ -47,8 +46,8 @@ def _meta(state: State, p: ast.arg, default: ast.expr | None, bindings: Mapping[
         or default is None
     ):
         state.reject(codes.BAD_HEADER, f"{p.arg}: write {p.arg}: meta(value, ...) = default", p)
-    domain = tuple(static_value(state, v, "a meta value") for v in annotation.args)
-    value = static_value(state, default, "a meta default")
+    domain = tuple(state.static_value(v, "a meta value") for v in annotation.args)
+    value = state.static_value(default, "a meta default")
     if value not in domain:
         state.reject(codes.META_DOMAIN, f"the default {value!r} of {p.arg} is not in its domain", p)
     if p.arg in bindings:
@@ -91,7 +90,7 @@ def _parameter(state: State, p: ast.arg) -> None:
             p,
         )
     parts = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-    values = [static_value(state, e, "part of a Tensor annotation") for e in parts]
+    values = [state.static_value(e, "part of a Tensor annotation") for e in parts]
     dtype, *dims = values
     if not isinstance(dtype, DType) or not 1 <= len(dims) <= 5:
         state.reject(codes.BAD_HEADER, f"{p.arg}: a dtype and 1 to 5 dimensions", annotation)
@@ -120,3 +119,13 @@ def _dimensions(state: State) -> None:
                 state.reject(codes.REDEFINED, f"dimension {d} already names something else", p.loc)
             state.scopes[0][d] = DimRef(name=d, type=Scalar(I32), loc=p.loc)
             state.used.add(d)
+
+
+def target_name(state: State, f: ast.FunctionDef) -> str:
+    node = f.decorator_list[0]
+    if isinstance(node, ast.Call) and not node.args:
+        keywords = {k.arg: k.value for k in node.keywords}
+        value = keywords.get("target")
+        if len(keywords) == 1 and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return value.value
+    state.reject(codes.BAD_HEADER, 'the decorator is @cake.schedule(target="sm_90a")', node)

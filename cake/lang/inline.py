@@ -14,8 +14,6 @@ MAX_DEPTH = 16
 
 def expand(state: State, function: InlineFunction, node: ast.Call) -> Expr:
     """Elaborate the helper's body in place; the value is that of its final ``return``."""
-    from cake.lang.expressions import expression
-
     definition = function.node
     if state.inline_depth >= MAX_DEPTH:
         state.reject(
@@ -30,11 +28,9 @@ def expand(state: State, function: InlineFunction, node: ast.Call) -> Expr:
     outer = state.scopes
     state.scopes = [outer[0], dict(arguments)]
     try:
-        from cake.lang.statements import statements
-
-        statements(state, body)
+        state.execute(state, body)
         loc = state.source.span(node)
-        return static(None, loc) if result is None else expression(state, result)
+        return static(None, loc) if result is None else state.expression(result)
     finally:
         state.scopes = outer
         state.single.pop()
@@ -51,8 +47,6 @@ def _split(state: State, f: ast.FunctionDef) -> tuple[list[ast.stmt], ast.expr |
 
 
 def _arguments(state: State, f: ast.FunctionDef, node: ast.Call) -> dict[str, Expr]:
-    from cake.lang.expressions import expression
-
     a = f.args
     if a.vararg or a.kwarg or a.posonlyargs:
         state.reject(codes.BAD_HEADER, f"{f.name}: only plain parameters are allowed", f)
@@ -61,11 +55,11 @@ def _arguments(state: State, f: ast.FunctionDef, node: ast.Call) -> dict[str, Ex
     if len(node.args) > len(a.args):
         state.reject(codes.BAD_ARGUMENTS, f"{f.name} takes {len(a.args)} arguments", node)
     for name, value in zip(names, node.args, strict=False):
-        given[name] = expression(state, value)
+        given[name] = state.expression(value)
     for k in node.keywords:
         if k.arg not in names or k.arg in given:
             state.reject(codes.BAD_ARGUMENTS, f"{f.name}: bad keyword {k.arg}", node)
-        given[k.arg] = expression(state, k.value)
+        given[k.arg] = state.expression(k.value)
     defaults = dict(zip(reversed([p.arg for p in a.args]), reversed(a.defaults), strict=False))
     defaults |= {
         p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None
@@ -74,7 +68,7 @@ def _arguments(state: State, f: ast.FunctionDef, node: ast.Call) -> dict[str, Ex
         if name not in given:
             if name not in defaults:
                 state.reject(codes.BAD_ARGUMENTS, f"{f.name} needs {name}", node)
-            given[name] = expression(state, defaults[name])
+            given[name] = state.expression(defaults[name])
     return {n: _named(e) for n, e in given.items()}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
 
 from cake.diag import Span
 from cake.ir.dtypes import I32, DType
@@ -26,60 +25,8 @@ from cake.ir.program import (
 )
 from cake.ir.types import Scalar
 from cake.lang import codes
-from cake.lang.expressions import expression, static_value
+from cake.lang.arguments import Arguments
 from cake.lang.scope import State, Variable, constant
-
-
-class Arguments:
-    """The arguments of a declaration, taken one by one; leftovers are errors."""
-
-    def __init__(self, state: State, node: ast.Call, callee: str) -> None:
-        self.state = state
-        self.node = node
-        self.callee = callee
-        self.keywords: dict[str, ast.expr] = {}
-        for k in node.keywords:
-            if k.arg is None:
-                state.reject(codes.NOT_IN_LANGUAGE, "** is not part of the language", k.value)
-            self.keywords[k.arg] = k.value
-
-    def static(self, name: str, default: Any = ..., kinds: tuple[type, ...] = (int,)) -> Any:
-        """A compile-time keyword argument."""
-        node = self.keywords.pop(name, None)
-        if node is None:
-            if default is ...:
-                self.state.reject(codes.BAD_ARGUMENTS, f"{self.callee} needs {name}=", self.node)
-            return default
-        value = static_value(self.state, node, f"{self.callee}: {name}")
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            wanted = " or ".join(k.__name__ for k in kinds)
-            self.state.reject(
-                codes.BAD_RESOURCE, f"{self.callee}: {name} must be {wanted}, got {value!r}", node
-            )
-        return value
-
-    def name(self, name: str, kind: type[ResourceDecl], default: Any = ...) -> Any:
-        """A keyword argument that names a declared resource."""
-        node = self.keywords.pop(name, None)
-        if node is None:
-            if default is ...:
-                self.state.reject(codes.BAD_ARGUMENTS, f"{self.callee} needs {name}=", self.node)
-            return default
-        return self.resource(node, kind, f"{self.callee}: {name}")
-
-    def resource(self, node: ast.expr, kind: type[ResourceDecl], what: str) -> Any:
-        """The resource that ``node`` names."""
-        meaning = self.state.find(node.id) if isinstance(node, ast.Name) else None
-        if not isinstance(meaning, kind):
-            self.state.reject(
-                codes.BAD_RESOURCE, f"{what} must name a declared {kind.__name__.lower()}", node
-            )
-        return meaning
-
-    def done(self) -> None:
-        """Reject arguments nobody asked for."""
-        for name, node in self.keywords.items():
-            self.state.reject(codes.BAD_ARGUMENTS, f"{self.callee} has no parameter {name}", node)
 
 
 def _positive(args: Arguments, what: str, value: int, low: int = 1, high: int = 2**31) -> None:
@@ -97,12 +44,12 @@ def _dtype_and_shape(args: Arguments) -> tuple[DType, tuple[int, ...]]:
         args.state.reject(
             codes.BAD_ARGUMENTS, f"{args.callee} takes a dtype and a shape", args.node
         )
-    dtype = static_value(args.state, args.node.args[0], f"{args.callee}: the dtype")
+    dtype = args.state.static_value(args.node.args[0], f"{args.callee}: the dtype")
     if not isinstance(dtype, DType):
         args.state.reject(
             codes.BAD_RESOURCE, f"{args.callee}: {dtype!r} is not a dtype", args.node.args[0]
         )
-    shape = static_value(args.state, args.node.args[1], f"{args.callee}: the shape")
+    shape = args.state.static_value(args.node.args[1], f"{args.callee}: the shape")
     dims = shape if isinstance(shape, tuple) else (shape,)
     out = []
     for d in dims:
@@ -153,7 +100,7 @@ def _tmem(args: Arguments, name: str, loc: Span) -> ResourceDecl:
 def _pool(args: Arguments, name: str, loc: Span) -> ResourceDecl:
     if len(args.node.args) != 1:
         args.state.reject(codes.BAD_ARGUMENTS, "pool takes its size in bytes", args.node)
-    size = static_value(args.state, args.node.args[0], "pool: the size")
+    size = args.state.static_value(args.node.args[0], "pool: the size")
     if not isinstance(size, int):
         args.state.reject(codes.BAD_RESOURCE, "pool takes its size in bytes", args.node)
     _positive(args, "the size", size)
@@ -210,7 +157,7 @@ def _named_barrier(args: Arguments, name: str, loc: Span) -> ResourceDecl:
 
 def host_value(state: State, node: ast.expr, what: str) -> Expr:
     """An i32 over dimensions and earlier kernel-level values: the host can evaluate it."""
-    e = expression(state, node)
+    e = state.expression(node)
     if isinstance(e, Static):
         if not isinstance(e.value, int) or isinstance(e.value, bool):
             state.reject(codes.BAD_RESOURCE, f"{what} must be an integer, got {e.value!r}", node)
@@ -266,7 +213,7 @@ def _workspace(args: Arguments, name: str, loc: Span) -> ResourceDecl:
         args.state.reject(
             codes.BAD_ARGUMENTS, "workspace takes a dtype and a tuple of extents", args.node
         )
-    dtype = static_value(args.state, args.node.args[0], "workspace: the dtype")
+    dtype = args.state.static_value(args.node.args[0], "workspace: the dtype")
     if not isinstance(dtype, DType):
         args.state.reject(codes.BAD_RESOURCE, "workspace: not a dtype", args.node.args[0])
     shape = tuple(
@@ -332,7 +279,7 @@ def directive(state: State, node: ast.Call) -> bool:
     args = Arguments(state, node, callee)
     loc = state.source.span(node)
     if callee == "cluster":
-        size = static_value(state, node.args[0], "cluster: the size") if node.args else None
+        size = state.static_value(node.args[0], "cluster: the size") if node.args else None
         if not isinstance(size, int) or len(node.args) != 1:
             state.reject(codes.BAD_ARGUMENTS, "cluster takes its size in CTAs", node)
         _positive(args, "the size", size, 1, 16)

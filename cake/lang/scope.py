@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -109,6 +109,10 @@ class State:
     target: Target
     diagnostics: Diagnostics
     scopes: list[dict[str, Meaning]]
+    evaluate: Callable[[State, ast.expr], Expr]
+    """Elaborates an expression; held here so that mutually recursive modules need no cycle."""
+    execute: Callable[[State, Sequence[ast.stmt]], None]
+    """Elaborates a block into ``block``."""
     used: set[str] = field(default_factory=set)
     suffixes: dict[str, int] = field(default_factory=dict)
     """Last suffix tried for a name, so that long expansions do not search from the start."""
@@ -159,6 +163,19 @@ class State:
             )
         )
         raise Rejected
+
+    # -- recursion -----------------------------------------------------------------------------
+
+    def expression(self, node: ast.expr) -> Expr:
+        """Elaborate a sub-expression."""
+        return self.evaluate(self, node)
+
+    def static_value(self, node: ast.expr, what: str = "this value") -> object:
+        """The Python value of an expression that must be known at compile time."""
+        e = self.evaluate(self, node)
+        if isinstance(e, Static):
+            return e.value
+        self.reject(codes.NOT_STATIC, f"{what} must be known at compile time, got {e.type}", node)
 
     # -- names ---------------------------------------------------------------------------------
 

@@ -99,6 +99,7 @@ def assign(
                     release(cs, sc)
                     d = fma(acc, -2.0, cols(Q[sq]))
                     best, arg = argmin_cols(d, best, arg, base=k * BN, group=GROUP)
+                    fence_async()
                     release(qs, sq)
             nearest, index = argmin_quad(best, arg)
             store(ids[b, m * BM + row], index)
