@@ -1,4 +1,4 @@
-"""``columns``: some columns of an accumulator fragment as a fragment of their own."""
+"""``columns``: some columns of a fragment as a fragment of their own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cake.ops.base import (
     register,
     static,
 )
+from cake.ops.c_types import per_word
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
 
@@ -28,8 +29,8 @@ ATOM = 8
 
 def _typing(t: TypingContext, call: Call) -> Fragment:
     e, whole = check.fragment(t, operand(call, "fragment"), "the operand")
-    if whole.layout != "acc" or whole.dtype.bits != 32:
-        t.fail(f"it slices 32-bit fragments of the acc layout, got {whole}", e)
+    if whole.layout != "acc" or whole.dtype.bits not in (16, 32):
+        t.fail(f"it slices 16- and 32-bit fragments of the acc layout, got {whole}", e)
     start = check.static_int(t, operand(call, "start"), "start", 0, whole.shape[1] - ATOM)
     count = check.static_int(t, operand(call, "count"), "count", ATOM, whole.shape[1] - start)
     if start % ATOM or count % ATOM:
@@ -69,7 +70,9 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> str:
     if dest is None:
         dest = cg.fresh("columns")
         cg.declare(call.type, dest)
-    chosen = _registers(call)
+    assert isinstance(call.type, Fragment)
+    per = per_word(call.type.dtype)
+    chosen = [r // per for r in _registers(call)[::per]]
     if chosen == list(range(chosen[0], chosen[0] + len(chosen))):
         with cg.unrolled(len(chosen)):
             cg.line(f"{dest}[i] = {name}[{chosen[0]} + i];")
@@ -87,10 +90,11 @@ register(
     Primitive(
         name="columns",
         params=(Param("fragment"), Param("start", "static"), Param("count", "static")),
-        doc="""Columns [start, start + count) of an accumulator fragment; both multiples of 8.
+        doc="""Columns [start, start + count) of a fragment of the acc layout; both multiples of 8.
 
-A renaming of registers: no data moves. An epilogue works through a wide accumulator in slices.""",
-        source="PTX ISA, Register Fragments for wgmma.m64nNk16",
+A renaming of registers: no data moves. An epilogue works through a wide accumulator in slices, a
+product through an A operand (16-bit elements) that stays in registers.""",
+        source="PTX ISA, Matrix Fragments for mma.m16n8k16; Register Fragments for wgmma.m64nNk16",
         typing=_typing,
         effects=no_effects,
         meaning=_meaning,
