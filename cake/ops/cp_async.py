@@ -7,7 +7,7 @@ then ``fence_async``, then a barrier.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from cake.ops.tiles import (
 )
 
 _SOURCE = "PTX ISA 9.0, Data Movement and Conversion Instructions: cp.async"
+LINE_BYTES = 128
 
 
 def _typing(t: TypingContext, call: Call) -> Type:
@@ -148,16 +149,23 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
 def chunk_index(chunk: str, tile: SmemView, per: int) -> list[str]:
     """Coordinates in the tile of the first element of a chunk; ``per`` elements make a chunk.
 
-    Chunks are numbered row-major, so that neighbouring threads copy neighbouring bytes.
+    Chunks are numbered row-major, so that neighbouring threads copy neighbouring bytes. Rows longer
+    than a cache line are cut into blocks of a line's width, one block of columns after the other:
+    then rows of 3 or 6 lines need no division by 3, and a thread meets few phases of the swizzle.
     """
     per_row = tile.shape[-1] // per
-    index = [f"{chunk} % {per_row} * {per}" if per_row > 1 else "0"]
-    inner = per_row
+    width = gcd(per_row, max(LINE_BYTES // (per * tile.dtype.bytes), 1))
+    column = f"{chunk} % {width} * {per}" if width > 1 else "0"
+    outer = []
+    inner = width
     for axis in reversed(range(len(tile.shape) - 1)):
         position = f"{chunk} / {inner}" if inner > 1 else chunk
-        index.append(f"{position} % {tile.shape[axis]}" if axis else position)
         inner *= tile.shape[axis]
-    return index[::-1]
+        last = axis == 0 and width == per_row
+        outer.append(position if last else f"{position} % {tile.shape[axis]}")
+    if width < per_row:
+        column = f"{chunk} / {inner} * {width * per} + {column}"
+    return [*outer[::-1], column]
 
 
 def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
@@ -306,7 +314,8 @@ def _commit_meaning(unit: Unit, call: Call) -> None:
 
 def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     pending: int = static(call, "pending")
-    yield Wait(lambda: unit.drained("cp_async", pending), f"cp.async groups, {pending} pending")
+    what = f"cp.async groups, {pending} pending"
+    yield Wait(lambda: unit.drained("cp_async", pending), what, drains=True)
 
 
 def _emit_commit(cg: Emitter, call: Call) -> None:
