@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from cake.ir.nodes import Bracket, Call, Expr, Node, ResourceRef, RoleBody, walk_exprs, walk_stmts
+from cake.ir.nodes import (
+    Bracket,
+    Call,
+    Expr,
+    Node,
+    ResourceRef,
+    RoleBody,
+    View,
+    walk_exprs,
+    walk_stmts,
+)
 from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role
 from cake.ops.layout import SmemLayout, smem_layout
 from cake.ops.rings import RingFacts, ring_facts
@@ -52,6 +62,21 @@ class Context:
         rings = [ring for ring, _ in self.rings.values()]
         owners = {b: [r for r in rings if b in r.buffers] for r in rings for b in r.buffers}
         return {b: found[0] for b, found in owners.items() if len(found) == 1}
+
+    def aliases(self, a: str, b: str) -> bool:
+        """Whether two buffers share bytes of a pool."""
+        x, y = self.layout.buffers[a], self.layout.buffers[b]
+        return x.offset < y.offset + y.bytes and y.offset < x.offset + x.bytes
+
+    @cached_property
+    def smem_uses(self) -> dict[str, dict[str, Site]]:
+        """For each accessed buffer, the first site of each kind of access."""
+        found: dict[str, dict[str, Site]] = {}
+        for site in self.sites:
+            for access, view in site.accesses("smem"):
+                if isinstance(view, View):
+                    found.setdefault(view.base, {}).setdefault(access.action, site)
+        return found
 
     @cached_property
     def divided(self) -> tuple[DividedStep, ...]:

@@ -17,15 +17,20 @@ from cake.verify.trace import Undecided, events
 if TYPE_CHECKING:
     from cake.verify.context import Context
 
-StepKind = Literal["acquire", "commit", "wait", "release"]
+StepKind = Literal["acquire", "commit", "wait", "release", "sync"]
 
 _SIDES: dict[str, tuple[str, ...]] = {"fill": ("acquire", "commit"), "use": ("wait", "release")}
 
 
 def steps_in(s: Stmt, ring: str, kind: StepKind) -> int:
-    """How many steps of a kind a statement takes itself (a bracket both of its side)."""
+    """How many steps of a kind a statement takes itself (a bracket both of its side).
+
+    ``sync`` counts barriers, of which ``ring`` is then the reach: "cta" or "cluster".
+    """
     if isinstance(s, Bracket):
         return int(s.pipeline == ring and kind in _SIDES[s.side])
+    if kind == "sync":
+        return sum(isinstance(e, Call) and e.op == f"{ring}_sync" for e in walk_exprs(s))
     return sum(isinstance(e, Call) and e.op == kind and _names(e, ring) for e in walk_exprs(s))
 
 

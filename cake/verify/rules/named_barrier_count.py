@@ -1,0 +1,118 @@
+"""A named barrier counts other threads than those that come by.
+
+**Rule.** `threads=` is 32 times the warps that sync or arrive at the barrier, of all roles
+together.
+
+**If broken.** Too high: the waiters hang. Too low: the barrier opens before everyone has come.
+
+**Instead.** Add up both sides: 128 threads that `named_arrive` and 128 that `named_sync` make
+256.
+
+**Source.** PTX ISA, barrier; deepseek-ai/FlashMLA#41 (and the mistaken fix #57).
+"""
+
+from collections.abc import Iterator
+
+from cake.diag import Diagnostic
+from cake.ir.nodes import ResourceRef
+from cake.ir.program import NamedBarrier
+from cake.verify.concrete import evaluate
+from cake.verify.context import Context
+from cake.verify.rule import Uncovered, rule
+from cake.verify.sites import Site, controls
+
+BAD = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
+    X = smem(f32, (32,))
+    writer = role(warps=1)
+    reader = role(warps=1)
+    full = named_barrier(threads=32)  # CK333
+    with writer:
+        store(X[lane()], load(x[lane()]))
+        named_arrive(full)
+    with reader:
+        named_sync(full)
+        store(y[lane()], load(X[lane()]))
+"""
+
+GOOD = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
+    X = smem(f32, (32,), stages=1)
+    writer = role(warps=1)
+    reader = role(warps=1)
+    done = named_barrier(threads=64)
+    xs = pipeline(X, producer=writer, consumer=reader)
+    with writer:
+        with xs.fill() as s:
+            store(X[s][lane()], load(x[lane()]))
+        named_arrive(done)
+    with reader:
+        named_sync(done)
+        with xs.use() as s:
+            store(y[lane()], load(X[s][lane()]))
+"""
+
+
+def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
+    for barrier in ctx.named_barriers.values():
+        sites = [s for s in ctx.sites if _meets(s, barrier)]
+        if not sites:
+            continue
+        threads = 0
+        for role in ctx.program.roles:
+            mine = [s for s in sites if s.role is role]
+            units = _units(ctx, mine)
+            if units is None:
+                yield Uncovered(f"which units of {role.role} come to named barrier {barrier.name}")
+                break
+            threads += units * ctx.roles[role.role].unit_threads
+        else:
+            if threads != barrier.threads:
+                yield RULE.at(
+                    barrier.loc,
+                    f"{barrier.name} counts {barrier.threads} threads, but {threads} come to it",
+                    related=[(s.call.loc, f"{s.role.role} comes by here") for s in sites],
+                    facts={"threads": barrier.threads, "arriving": threads},
+                    helps=(f"declare named_barrier(threads={threads})",),
+                )
+
+
+def _meets(site: Site, barrier: NamedBarrier) -> bool:
+    ref = site.call.args[0] if site.call.args else None
+    named = site.call.op in ("named_sync", "named_arrive")
+    return named and isinstance(ref, ResourceRef) and ref.name == barrier.name
+
+
+def _units(ctx: Context, sites: list[Site]) -> int | None:
+    """How many units reach one of several sites of a role; None if that is not known."""
+    if not sites:
+        return 0
+    role, differing = sites[0].role, ctx.across_units(sites[0].role.role)
+    reached = 0
+    for u in range(ctx.roles[role.role].units):
+        values = {} if role.unit is None else {role.unit: u}
+        reaches = False
+        for site in sites:
+            conditions = [
+                (e, a.branch) for a in site.around for e in controls(a.stmt) if differing.differs(e)
+            ]
+            truth = [evaluate(e, values) for e, _ in conditions]
+            if any(t is None for t in truth):
+                return None
+            holds = (bool(t) == branch for t, (_, branch) in zip(truth, conditions, strict=True))
+            reaches = reaches or all(holds)
+        reached += reaches
+    return reached
+
+
+RULE = rule(
+    code="CK333",
+    name="named-barrier-count",
+    gate="schedule semantics",
+    page=__doc__,
+    check=check,
+    bad=BAD,
+    good=GOOD,
+)
