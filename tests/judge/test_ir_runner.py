@@ -32,7 +32,7 @@ def test_a_wrong_schedule_is_incorrect() -> None:
 
 
 def test_a_finding_of_the_simulator_ends_the_case() -> None:
-    found = verdict(SCALE.replace("if row < M:", "if row <= M:"))
+    found = verdict(SCALE.replace("store(sums[row]", "store(sums[row + M]"))
     assert found.status == "crashed"
     assert "CK5" in found.detail
 
