@@ -14,7 +14,7 @@ nullptr operator or or_eq private protected public register reinterpret_cast req
 short signed sizeof static static_assert static_cast struct switch template this thread_local
 throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
 xor xor_eq NULL
-abs fabsf min max fminf fmaxf umin umax llmin llmax llabs floorf ceilf
+abs fabsf min max fminf fmaxf umin umax llmin llmax llabs floorf ceilf rintf truncf
 threadIdx blockIdx blockDim gridDim warpSize TensorMap
 smem smem_block warp lane unit unit_thread warp_in_unit cta_rank leader tile_exists i
 """

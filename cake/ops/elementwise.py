@@ -21,19 +21,21 @@ from cake.ops.base import Cost, Typed, TypingContext
 class Elementwise:
     """One row of the table.
 
-    ``numpy``: meaning on numpy arrays of the element type. ``c``: C expression from the operand
-    dtype and the operands' expressions, each of which is an atom or parenthesised; ``device`` are
-    the ``__device__`` functions it calls, as (name, code). ``c_constant`` replaces ``c`` where the
-    last operand is a compile-time int; it may decline with None. ``work`` is the cost of one lane
-    for f32 and bool, ``int_work`` for 32-bit integers (64-bit ones cost twice that).
+    ``names`` are the operands. ``result`` is the element type: that of the operands, or one of its
+    own. ``numpy``: meaning on numpy arrays of the element type. ``c``: C expression from the
+    operand dtype and the operands' expressions, each of which is an atom or parenthesised;
+    ``device`` are the ``__device__`` functions it calls, as (name, code). ``c_constant`` replaces
+    ``c`` where the last operand is a compile-time int; it may decline with None. ``work`` is the
+    cost of one lane for f32 and bool, ``int_work`` for 32-bit integers (64-bit ones cost twice
+    that).
     ``limit`` rejects compile-time operands that have no result; ``undefined`` is the reason and
     the mask of lanes without one at run time.
     """
 
     name: str
-    arity: int
+    names: tuple[str, ...] = ("a", "b")
     admits: tuple[DType, ...]
-    result: Literal["same", "bool"] = "same"
+    result: Literal["same"] | DType = "same"
     numpy: Callable[..., Any]
     c: Callable[[DType, list[str]], str]
     device: tuple[tuple[str, str], ...] = ()
@@ -89,7 +91,7 @@ def typing_rule(entry: Elementwise) -> Callable[[TypingContext, Call], Type | Ty
             entry.limit(t, dtype, args[-1])
         if select:
             args.insert(0, t.coerce(operands[0], BOOL))
-        result = BOOL if entry.result == "bool" else dtype
+        result = dtype if entry.result == "same" else entry.result
         return Typed(check.broadcast(t, args, result), tuple(args))
 
     return rule

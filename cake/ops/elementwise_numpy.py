@@ -74,6 +74,8 @@ log2 = approximate(np.log2)
 rcp = approximate(lambda x: 1.0 / x)
 rsqrt = approximate(lambda x: 1.0 / np.sqrt(x))
 sqrt = approximate(np.sqrt)
+sin = approximate(np.sin)
+cos = approximate(np.cos)
 
 
 def tanh(x: Any) -> Any:
@@ -89,6 +91,11 @@ def exp(x: Any) -> Any:
 def log(x: Any) -> Any:
     """float32 product of log2 with ln(2)."""
     return np.multiply(log2(x), LN_2)
+
+
+def sigmoid(x: Any) -> Any:
+    """Reciprocal of 1 + exp2 of the float32 product with -log2(e)."""
+    return rcp(np.add(np.float32(1), exp2(np.multiply(x, -LOG2_E))))
 
 
 def bit_width(x: Any) -> int:

@@ -24,17 +24,17 @@ from cake.ops.elementwise_facets import emission, meaning
 
 _ALL = (F32, I32, U32, I64)
 _INT = (I32, U32, I64)
+_ONE = ("a",)
 _FMA, _ALU, _SFU = Cost(fma=1), Cost(alu=1), Cost(sfu=1)
 
 
 def define(entry: Elementwise) -> None:
     """Register one row as a primitive."""
     TABLE[entry.name] = entry
-    names = ("cond", "a", "b") if entry.name == "select" else ("a", "b", "c")
     register(
         Primitive(
             name=entry.name,
-            params=tuple(Param(n) for n in names[: entry.arity]),
+            params=tuple(Param(n) for n in entry.names),
             doc=entry.doc,
             source="PTX ISA, Arithmetic, Comparison, Logic and Shift Instructions",
             typing=typing_rule(entry),
@@ -118,129 +118,91 @@ _BAD_SHIFT = (
 )
 
 
-# -- approximate functions -------------------------------------------------------------------------
-
-
-def _approximate(instruction: str) -> tuple[str, str]:
-    name = f"{instruction.split('.')[0]}_approx"
-    return (
-        name,
-        f"""__device__ __forceinline__ float {name}(float x) {{
-  float y;
-  asm("{instruction} %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}}""",
-    )
-
-
-_EX2 = _approximate("ex2.approx.ftz.f32")
-_LG2 = _approximate("lg2.approx.ftz.f32")
-
-
-def _sfu(name: str, instruction: str, numpy: Callable[[Any], Any], doc: str) -> Elementwise:
-    device = _approximate(instruction)
-    return Elementwise(
-        name=name, arity=1, admits=(F32,), numpy=numpy, c=_f32(device[0]), device=(device,),
-        work=_SFU, doc=f"{doc} (PTX {instruction}).",
-    )  # fmt: skip
-
-
 # -- the table -------------------------------------------------------------------------------------
 
 
 def _compare(name: str, symbol: str, numpy: Any, admits: tuple[DType, ...] = _ALL) -> Elementwise:
     return Elementwise(
-        name=name, arity=2, admits=admits, result="bool", numpy=numpy, c=_infix(symbol), work=_ALU,
+        name=name, admits=admits, result=BOOL, numpy=numpy, c=_infix(symbol), work=_ALU,
         symbol=symbol, doc=f"a {symbol} b as bool; false if an operand is NaN, except for !=.",
     )  # fmt: skip
 
 
 def _bits(name: str, symbol: str, numpy: Any, doc: str) -> Elementwise:
     return Elementwise(
-        name=name, arity=2, admits=_INT, numpy=numpy, c=_infix(symbol), work=_ALU, symbol=symbol,
+        name=name, admits=_INT, numpy=numpy, c=_infix(symbol), work=_ALU, symbol=symbol,
         doc=doc,
     )  # fmt: skip
 
 
 _ARITHMETIC = (
     Elementwise(
-        name="add", arity=2, admits=_ALL, numpy=np.add, c=_infix("+"), work=_FMA, symbol="+",
+        name="add", admits=_ALL, numpy=np.add, c=_infix("+"), work=_FMA, symbol="+",
         doc="a + b; f32 rounds to nearest even.",
     ),
     Elementwise(
-        name="sub", arity=2, admits=_ALL, numpy=np.subtract, c=_infix("-"), work=_FMA, symbol="-",
+        name="sub", admits=_ALL, numpy=np.subtract, c=_infix("-"), work=_FMA, symbol="-",
         doc="a - b; f32 rounds to nearest even.",
     ),
     Elementwise(
-        name="mul", arity=2, admits=_ALL, numpy=np.multiply, c=_infix("*"), work=_FMA,
+        name="mul", admits=_ALL, numpy=np.multiply, c=_infix("*"), work=_FMA,
         int_work=_FMA, symbol="*", doc="a * b; f32 rounds to nearest even.",
     ),
     Elementwise(
-        name="div", arity=2, admits=(F32,), numpy=np.divide, c=_f32("__fdiv_rn"),
+        name="div", admits=(F32,), numpy=np.divide, c=_f32("__fdiv_rn"),
         work=Cost(fma=8, sfu=1), symbol="/",
         doc="a / b in f32, correctly rounded. rcp(b) * a is faster and less exact.",
     ),
     Elementwise(
-        name="floordiv", arity=2, admits=_INT, numpy=np.floor_divide, c=_floor("floor_div", "/"),
+        name="floordiv", admits=_INT, numpy=np.floor_divide, c=_floor("floor_div", "/"),
         device=(_FLOOR_DIV,), c_constant=_shift_down, work=Cost(), int_work=Cost(alu=20, sfu=2),
         limit=_no_zero, undefined=_BY_ZERO, symbol="//",
         doc="Floor of a / b over integers, as in Python; b must not be 0.",
     ),
     Elementwise(
-        name="mod", arity=2, admits=_INT, numpy=np.remainder, c=_floor("floor_mod", "%"),
+        name="mod", admits=_INT, numpy=np.remainder, c=_floor("floor_mod", "%"),
         device=(_FLOOR_MOD,), c_constant=_keep_low, work=Cost(), int_work=Cost(alu=22, sfu=2),
         limit=_no_zero, undefined=_BY_ZERO, symbol="%",
         doc="a - b * (a // b) over integers, as in Python: it has the sign of b; b must not be 0.",
     ),
     Elementwise(
-        name="neg", arity=1, admits=(F32, I32, I64), numpy=np.negative,
+        name="neg", names=_ONE, admits=(F32, I32, I64), numpy=np.negative,
         c=lambda dtype, x: f"(- {x[0]})", work=_FMA, symbol="-", doc="-a.",
     ),
     Elementwise(
-        name="abs", arity=1, admits=(F32, I32, I64), numpy=np.abs,
+        name="abs", names=_ONE, admits=(F32, I32, I64), numpy=np.abs,
         c=_function({F32: "fabsf", I32: "abs", I64: "llabs"}), work=_ALU,
         doc="Absolute value of a.",
     ),
     Elementwise(
-        name="min", arity=2, admits=_ALL, numpy=fn.minimum,
+        name="min", admits=_ALL, numpy=fn.minimum,
         c=_function({F32: "fminf", I32: "min", U32: "umin", I64: "llmin"}), work=_ALU,
         doc="The smaller operand. f32 as PTX min: a NaN loses against a number; -0.0 < +0.0.",
     ),
     Elementwise(
-        name="max", arity=2, admits=_ALL, numpy=fn.maximum,
+        name="max", admits=_ALL, numpy=fn.maximum,
         c=_function({F32: "fmaxf", I32: "max", U32: "umax", I64: "llmax"}), work=_ALU,
         doc="The larger operand. f32 as PTX max: a NaN loses against a number; -0.0 < +0.0.",
     ),
     Elementwise(
-        name="fma", arity=3, admits=(F32,), numpy=fn.fma, c=_f32("__fmaf_rn"), work=_FMA,
-        doc="a * b + c in f32 with one rounding.",
+        name="fma", names=("a", "b", "c"), admits=(F32,), numpy=fn.fma, c=_f32("__fmaf_rn"),
+        work=_FMA, doc="a * b + c in f32 with one rounding.",
     ),
     Elementwise(
-        name="floor", arity=1, admits=(F32,), numpy=np.floor, c=_f32("floorf"), work=_SFU,
+        name="floor", names=_ONE, admits=(F32,), numpy=np.floor, c=_f32("floorf"), work=_SFU,
         doc="Largest integer not above a, as f32.",
     ),
     Elementwise(
-        name="ceil", arity=1, admits=(F32,), numpy=np.ceil, c=_f32("ceilf"), work=_SFU,
+        name="ceil", names=_ONE, admits=(F32,), numpy=np.ceil, c=_f32("ceilf"), work=_SFU,
         doc="Smallest integer not below a, as f32.",
     ),
-)  # fmt: skip
-
-_APPROXIMATE = (
-    _sfu("exp2", "ex2.approx.ftz.f32", fn.exp2, "2 to the power a, subnormals flushed"),
-    _sfu("log2", "lg2.approx.ftz.f32", fn.log2, "Logarithm to base 2, subnormals flushed"),
-    _sfu("rcp", "rcp.approx.ftz.f32", fn.rcp, "1 / a, subnormals flushed"),
-    _sfu("rsqrt", "rsqrt.approx.ftz.f32", fn.rsqrt, "1 / sqrt(a), subnormals flushed"),
-    _sfu("sqrt", "sqrt.approx.ftz.f32", fn.sqrt, "Square root, subnormals flushed"),
-    _sfu("tanh", "tanh.approx.f32", fn.tanh, "Hyperbolic tangent, relative error 2^-11"),
     Elementwise(
-        name="exp", arity=1, admits=(F32,), numpy=fn.exp, device=(_EX2,),
-        c=lambda dtype, x: f"ex2_approx({x[0]} * 1.4426950408889634f)", work=Cost(fma=1, sfu=1),
-        doc="e to the power a, as exp2(a * log2(e)): the relative error grows with |a|.",
+        name="rint", names=_ONE, admits=(F32,), numpy=np.rint, c=_f32("rintf"), work=_SFU,
+        doc="The integer nearest to a, as f32; ties go to the even one.",
     ),
     Elementwise(
-        name="log", arity=1, admits=(F32,), numpy=fn.log, device=(_LG2,),
-        c=lambda dtype, x: f"(lg2_approx({x[0]}) * 0.6931471805599453f)", work=Cost(fma=1, sfu=1),
-        doc="Natural logarithm, as log2(a) * ln(2).",
+        name="trunc", names=_ONE, admits=(F32,), numpy=np.trunc, c=_f32("truncf"), work=_SFU,
+        doc="The integer part of a, as f32.",
     ),
 )  # fmt: skip
 
@@ -252,19 +214,19 @@ _LOGIC = (
     _compare("eq", "==", np.equal, (*_ALL, BOOL)),
     _compare("ne", "!=", np.not_equal, (*_ALL, BOOL)),
     Elementwise(
-        name="and_", arity=2, admits=(BOOL,), numpy=np.logical_and, c=_infix("&&"), work=_ALU,
+        name="and_", admits=(BOOL,), numpy=np.logical_and, c=_infix("&&"), work=_ALU,
         symbol="and", doc="Both hold. Operands are values: both are evaluated.",
     ),
     Elementwise(
-        name="or_", arity=2, admits=(BOOL,), numpy=np.logical_or, c=_infix("||"), work=_ALU,
+        name="or_", admits=(BOOL,), numpy=np.logical_or, c=_infix("||"), work=_ALU,
         symbol="or", doc="At least one holds. Operands are values: both are evaluated.",
     ),
     Elementwise(
-        name="not_", arity=1, admits=(BOOL,), numpy=np.logical_not,
+        name="not_", names=_ONE, admits=(BOOL,), numpy=np.logical_not,
         c=lambda dtype, x: f"(!{x[0]})", work=_ALU, symbol="not", doc="a does not hold.",
     ),
     Elementwise(
-        name="select", arity=3, admits=(*_ALL, BOOL), numpy=np.where,
+        name="select", names=("cond", "a", "b"), admits=(*_ALL, BOOL), numpy=np.where,
         c=lambda dtype, x: f"({x[0]} ? {x[1]} : {x[2]})", work=_ALU,
         doc="a where cond holds, else b. Operands are values: both are evaluated.",
     ),
@@ -275,16 +237,16 @@ _BITWISE = (
     _bits("bitor", "|", np.bitwise_or, "Bitwise or."),
     _bits("bitxor", "^", np.bitwise_xor, "Bitwise exclusive or."),
     Elementwise(
-        name="shl", arity=2, admits=_INT, numpy=np.left_shift, c=_infix("<<"), work=_ALU,
+        name="shl", admits=_INT, numpy=np.left_shift, c=_infix("<<"), work=_ALU,
         limit=_in_width, undefined=_BAD_SHIFT, symbol="<<",
         doc="a * 2^b; b must be in [0, bits).",
     ),
     Elementwise(
-        name="shr", arity=2, admits=_INT, numpy=np.right_shift, c=_infix(">>"), work=_ALU,
+        name="shr", admits=_INT, numpy=np.right_shift, c=_infix(">>"), work=_ALU,
         limit=_in_width, undefined=_BAD_SHIFT, symbol=">>",
         doc="Floor of a / 2^b: arithmetic for i32 and i64, logical for u32; b in [0, bits).",
     ),
 )  # fmt: skip
 
-for _entry in (*_ARITHMETIC, *_APPROXIMATE, *_LOGIC, *_BITWISE):
+for _entry in (*_ARITHMETIC, *_LOGIC, *_BITWISE):
     define(_entry)

@@ -299,7 +299,7 @@ def test_every_row_compiles_for_every_dtype(target: str) -> None:
     cg = FakeEmitter(target=target)
     for entry in TABLE.values():
         for dtype in entry.admits:
-            operands = [_BY_DTYPE[dtype]] * entry.arity
+            operands = [_BY_DTYPE[dtype]] * len(entry.names)
             if entry.name == "select":
                 operands[0] = _BY_DTYPE[BOOL]
             call = make(entry.name, *operands)
