@@ -23,6 +23,7 @@ from cake.ops.warps import WarpPlan, warp_plan
 from cake.targets import get
 from cake.targets.model import Target
 from cake.verify.concrete import Sample
+from cake.verify.init_flow import InitFlow, Unset
 from cake.verify.integers import Integers
 from cake.verify.memory_flow import MemoryFlow
 from cake.verify.memory_items import Hazard, HazardKind, views
@@ -166,6 +167,31 @@ class Context:
             )
             memory = MemoryFlow(self.program, self.integers, role, sites, self.rings, handed)
             found += memory.follow()
+        return tuple(found)
+
+    def roles_of(self, buffer: str) -> set[str]:
+        """Roles that access a shared-memory buffer."""
+        return self._users.get(buffer, set())
+
+    @cached_property
+    def _users(self) -> dict[str, set[str]]:
+        users: dict[str, set[str]] = {}
+        for site in self.sites:
+            for _, view in site.accesses("smem"):
+                if isinstance(view, View):
+                    users.setdefault(view.base, set()).add(site.role.role)
+        return users
+
+    @cached_property
+    def unset(self) -> tuple[Unset, ...]:
+        """Reads of registers and buffers that may hold nothing yet, in all roles."""
+        written = {b for b, used in self.smem_uses.items() if used.keys() & {"write", "atomic"}}
+        rings = {b for ring, _ in self.rings.values() for b in ring.buffers}
+        found: list[Unset] = []
+        for role in self.program.roles:
+            mine = {b for b, roles in self._users.items() if roles == {role.role}} & written - rings
+            sites, differing = self.sites_of(role), self.across_units(role.role)
+            found += InitFlow(self.integers, role, sites, frozenset(mine), differing).follow()
         return tuple(found)
 
     def hazards_of(self, *kinds: HazardKind) -> Iterator[Hazard]:

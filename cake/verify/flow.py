@@ -58,6 +58,14 @@ class Flow(ABC, Generic[S]):
     def leave_loop(self, s: Loop, state: S) -> None:
         """Behind the loop."""
 
+    def join_branches(self, s: If, then: S, orelse: S) -> None:
+        """Take up, behind a branch, what holds at the ends of both blocks."""
+        then.join(orelse)
+
+    def join_round(self, s: Loop, head: S, end: S) -> None:
+        """Take up, at a loop's head, what holds at the end of a round."""
+        head.join(end)
+
     def leave_block(self, block: Block, state: S) -> None:
         """Names declared in the block end."""
 
@@ -68,7 +76,7 @@ class Flow(ABC, Generic[S]):
             if isinstance(s, If):
                 other = self.run(s.orelse, state.copy())
                 state = self.run(s.then, state)
-                state.join(other)
+                self.join_branches(s, state, other)
             elif isinstance(s, Bracket):
                 self.enter_bracket(s, state)
                 state = self.run(s.body, state)
@@ -84,7 +92,7 @@ class Flow(ABC, Generic[S]):
             end = self.run(s.body, head.copy())
             self.next_round(s, end)
             grown = head.copy()
-            grown.join(end)
+            self.join_round(s, grown, end)
             if grown == head:
                 break
             head = grown

@@ -14,81 +14,108 @@ from dataclasses import dataclass, field
 from cake.ir.program import NamedBarrier, Pipeline, Program
 from cake.verify.trace import Event
 
+MAX_UNITS = 4
+"""Roles of more units run as one actor: their units are warps that do the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A unit of a role, or all of its units (``weight`` of them) that take the same steps."""
+
+    role: str
+    unit: int
+    weight: int
+    threads: int
+
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A role that cannot go on, and the step it waits at."""
+    """An actor that cannot go on, and the step it waits at."""
 
-    role: str
+    actor: Actor
     event: Event
 
 
 @dataclass(slots=True)
 class _Barrier:
-    """Threads that have arrived, and how often the barrier has opened."""
+    """Threads that have arrived, and how often the barrier has opened. ``joined`` is the step with
+    which an actor arrived last, and the generation that it joined."""
 
     threads: int
     arrived: int = 0
     opened: int = 0
-    passed: dict[str, int] = field(default_factory=dict)
+    joined: dict[Actor, tuple[int, int]] = field(default_factory=dict)
+
+
+def actors(program: Program) -> tuple[Actor, ...]:
+    """Who takes part in a run."""
+    found: list[Actor] = []
+    for r in program.role_decls():
+        weight = 1 if r.units <= MAX_UNITS else r.units
+        threads = r.unit_threads * weight
+        found += [Actor(r.name, u, weight, threads) for u in range(r.units // weight)]
+    return tuple(found)
 
 
 class TokenRun:
-    """Runs the steps of all roles of one CTA."""
+    """Runs the steps of all actors of one CTA."""
 
-    def __init__(self, program: Program, steps: Mapping[str, list[Event]]) -> None:
+    def __init__(self, program: Program, steps: Mapping[Actor, list[Event]]) -> None:
         self.steps = steps
-        self.threads = {r.name: r.warps * 32 for r in program.role_decls()}
         rings: tuple[Pipeline, ...] = program.find(Pipeline)
-        self.stages = {p.name: p.stages for p in rings}
-        self.committed: set[tuple[str, int]] = set()
-        self.released: set[tuple[str, int]] = set()
-        everyone = sum(self.threads.values())
+        units = {r.name: r.units for r in program.role_decls()}
+        self.rings = {p.name: p for p in rings}
+        self.sides = {p.name: (units[p.producer], units[p.consumer]) for p in rings}
+        self.committed: Counter[tuple[str, int]] = Counter()
+        self.released: Counter[tuple[str, int]] = Counter()
+        everyone = sum(a.threads for a in steps)
         self.barriers = {"cta": _Barrier(everyone), "cluster": _Barrier(everyone)}
         for b in program.find(NamedBarrier):
-            self.barriers[b.name] = _Barrier(b.threads)
-        self.waiting: Counter[tuple[str, str]] = Counter()
+            self.barriers |= {f"{b.name}[{i}]": _Barrier(b.threads) for i in range(b.slots)}
 
     def run(self) -> tuple[Blocked, ...]:
-        """The roles that are blocked in the end; none if all of them finish."""
+        """The actors that are blocked in the end; none if all of them finish."""
         at = dict.fromkeys(self.steps, 0)
         moved = True
         while moved:
             moved = False
-            for role, steps in self.steps.items():
-                while at[role] < len(steps) and self._passes(role, steps[at[role]], at[role]):
-                    at[role] += 1
+            for actor, steps in self.steps.items():
+                while at[actor] < len(steps) and self._passes(actor, steps[at[actor]], at[actor]):
+                    at[actor] += 1
                     moved = True
         return tuple(
-            Blocked(role, steps[at[role]])
-            for role, steps in self.steps.items()
-            if at[role] < len(steps)
+            Blocked(actor, steps[at[actor]])
+            for actor, steps in self.steps.items()
+            if at[actor] < len(steps)
         )
 
-    def _passes(self, role: str, event: Event, position: int) -> bool:
+    def _passes(self, actor: Actor, event: Event, position: int) -> bool:
         """Whether a step can be taken now; takes it if so."""
         key = (event.what, event.step)
         if event.kind == "acquire":
-            stages = self.stages[event.what]
-            return event.step < stages or (event.what, event.step - stages) in self.released
+            before = event.step - self.rings[event.what].stages
+            _, consumers = self.sides[event.what]
+            return before < 0 or self.released[event.what, before] >= consumers
         if event.kind == "wait":
-            return key in self.committed
+            producers, _ = self.sides[event.what]
+            return self.committed[key] >= producers
         if event.kind == "commit":
-            self.committed.add(key)
+            self.committed[key] += actor.weight
         elif event.kind == "release":
-            self.released.add(key)
+            self.released[key] += actor.weight
         else:
-            return self._barrier(role, event, position)
+            return self._barrier(actor, event, position)
         return True
 
-    def _barrier(self, role: str, event: Event, position: int) -> bool:
+    def _barrier(self, actor: Actor, event: Event, position: int) -> bool:
         """Arrive once at a barrier; a ``sync`` passes when the generation it joined opens."""
-        barrier = self.barriers[event.what]
-        if barrier.passed.get(role) != position:
-            barrier.passed[role] = position
-            self.waiting[role, event.what] = barrier.opened
-            barrier.arrived += self.threads[role]
+        barrier = self.barriers.get(event.what)
+        if barrier is None:
+            return True  # a slot out of range is another rule's finding
+        if barrier.joined.get(actor, (-1, 0))[0] != position:
+            barrier.joined[actor] = (position, barrier.opened)
+            barrier.arrived += actor.threads
             while barrier.arrived >= barrier.threads:
                 barrier.arrived -= barrier.threads
                 barrier.opened += 1
-        return event.kind == "arrive" or barrier.opened > self.waiting[role, event.what]
+        return event.kind == "arrive" or barrier.opened > barrier.joined[actor][1]

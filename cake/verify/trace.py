@@ -41,7 +41,8 @@ EventKind = Literal["acquire", "commit", "wait", "release", "sync", "arrive"]
 class Event:
     """One step of a role.
 
-    ``what`` is a ring, or the key of a hardware barrier: "cta", "cluster", or a named barrier.
+    ``what`` is a ring, or the key of a hardware barrier: "cta", "cluster", or ``name[slot]`` of a
+    named barrier.
     ``step`` counts the acquisitions of the ring by this role before the slot's own (-1 for
     barriers).
     """
@@ -60,8 +61,8 @@ class Undecided(Exception):
         self.place = place
 
 
-def events(program: Program, role: str, sample: Sample) -> list[Event]:
-    """All steps of a role's first unit.
+def events(program: Program, role: str, sample: Sample, unit: int = 0) -> list[Event]:
+    """All steps of one unit of a role.
 
     Raises:
         Undecided: control flow around a step depends on data, or there are too many steps.
@@ -69,7 +70,7 @@ def events(program: Program, role: str, sample: Sample) -> list[Event]:
     walk = _Walk(program, sample)
     body = next(r for r in program.roles if r.role == role)
     if body.unit is not None:
-        walk.values[body.unit] = 0
+        walk.values[body.unit] = unit
     walk.block(body.body)
     return walk.found
 
@@ -177,8 +178,11 @@ class _Walk:
             if held is None:
                 raise Undecided(s)
             self.add(call.op, name, held[1], call)
+        elif name:
+            number = 0 if call.args[1] is None else self.known(call.args[1], s)
+            self.add(kind, f"{name}[{number}]", -1, call)
         else:
-            self.add(kind, name or _BARRIERS[call.op], -1, call)
+            self.add(kind, _BARRIERS[call.op], -1, call)
 
     def add(self, kind: str, what: str, step: int, place: Stmt | Call) -> None:
         if len(self.found) == MAX_EVENTS:

@@ -58,24 +58,22 @@ def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
 def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
     for barrier in ctx.named_barriers.values():
         sites = [s for s in ctx.sites if _meets(s, barrier)]
-        if not sites:
-            continue
-        threads = 0
-        for role in ctx.program.roles:
-            mine = [s for s in sites if s.role is role]
-            units = _units(ctx, mine)
-            if units is None:
-                yield Uncovered(f"which units of {role.role} come to named barrier {barrier.name}")
-                break
-            threads += units * ctx.roles[role.role].unit_threads
-        else:
+        for slot in range(barrier.slots if sites else 0):
+            threads = 0
+            for role in ctx.program.roles:
+                units = _units(ctx, [s for s in sites if s.role is role], slot)
+                if units is None:
+                    yield Uncovered(f"which units come to named barrier {barrier.name}")
+                    return
+                threads += units * ctx.roles[role.role].unit_threads
             if threads != barrier.threads:
                 yield RULE.at(
                     barrier.loc,
-                    f"{barrier.name} counts {barrier.threads} threads, but {threads} come to it",
+                    f"{barrier.name} counts {barrier.threads} threads, but {threads} come to it"
+                    f"{f' at slot {slot}' if barrier.slots > 1 else ''}",
                     related=[(s.call.loc, f"{s.role.role} comes by here") for s in sites],
-                    facts={"threads": barrier.threads, "arriving": threads},
-                    helps=(f"declare named_barrier(threads={threads})",),
+                    facts={"threads": barrier.threads, "arriving": threads, "slot": slot},
+                    helps=(f"declare threads={threads}, or mend the roles",),
                 )
 
 
@@ -85,26 +83,33 @@ def _meets(site: Site, barrier: NamedBarrier) -> bool:
     return named and isinstance(ref, ResourceRef) and ref.name == barrier.name
 
 
-def _units(ctx: Context, sites: list[Site]) -> int | None:
-    """How many units reach one of several sites of a role; None if that is not known."""
+def _units(ctx: Context, sites: list[Site], slot: int) -> int | None:
+    """How many units of a role come to a slot at one of its sites; None if that is not known."""
     if not sites:
         return 0
-    role, differing = sites[0].role, ctx.across_units(sites[0].role.role)
-    reached = 0
+    role = sites[0].role
+    found = 0
     for u in range(ctx.roles[role.role].units):
         values = {} if role.unit is None else {role.unit: u}
-        reaches = False
-        for site in sites:
-            conditions = [
-                (e, a.branch) for a in site.around for e in controls(a.stmt) if differing.differs(e)
-            ]
-            truth = [evaluate(e, values) for e, _ in conditions]
-            if any(t is None for t in truth):
-                return None
-            holds = (bool(t) == branch for t, (_, branch) in zip(truth, conditions, strict=True))
-            reaches = reaches or all(holds)
-        reached += reaches
-    return reached
+        comes = [_comes(ctx, site, slot, values) for site in sites]
+        if None in comes and True not in comes:
+            return None
+        found += True in comes
+    return found
+
+
+def _comes(ctx: Context, site: Site, slot: int, values: dict[str, int]) -> bool | None:
+    """Whether a unit reaches a site with this slot, conditions that all units share aside."""
+    differing = ctx.across_units(site.role.role)
+    truth: list[bool | None] = []
+    for a in site.around:
+        for e in controls(a.stmt):
+            if differing.differs(e):
+                value = evaluate(e, values)
+                truth.append(None if value is None else bool(value) == a.branch)
+    number = 0 if site.call.args[1] is None else evaluate(site.call.args[1], values)
+    truth.append(None if number is None else number == slot)
+    return False if False in truth else None if None in truth else True
 
 
 RULE = rule(

@@ -19,7 +19,7 @@ from cake.diag import Diagnostic
 from cake.verify.concrete import Sample, samples
 from cake.verify.context import Context
 from cake.verify.rule import Uncovered, rule
-from cake.verify.tokens import Blocked, TokenRun
+from cake.verify.tokens import Blocked, TokenRun, actors
 from cake.verify.trace import Event, Undecided, events
 
 BAD = """
@@ -76,10 +76,10 @@ def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 32]):
 def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
     if len(ctx.rings) + len(ctx.named_barriers) < 2 or len(list(ctx.countable())) < len(ctx.rings):
         return
-    tried = False
+    tried, everyone = False, actors(ctx.program)
     for sample in samples(ctx.program, ctx.integers):
         try:
-            steps = {r.role: events(ctx.program, r.role, sample) for r in ctx.program.roles}
+            steps = {a: events(ctx.program, a.role, sample, a.unit) for a in everyone}
         except Undecided:
             continue
         tried = True
@@ -93,12 +93,12 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
 
 def _report(blocked: tuple[Blocked, ...], sample: Sample) -> Diagnostic:
     first, *others = sorted(blocked, key=lambda b: b.event.place.loc)
-    waits = "; ".join(f"{b.role} waits {_for(b.event)}" for b in (first, *others))
+    waits = "; ".join(dict.fromkeys(f"{b.actor.role} waits {_for(b.event)}" for b in blocked))
     return RULE.at(
         first.event.place.loc,
         f"for {sample} no role can go on: {waits}",
-        related=[(b.event.place.loc, f"{b.role} waits {_for(b.event)}") for b in others],
-        facts={"roles": [b.role for b in blocked], **sample.sizes},
+        related=[(b.event.place.loc, f"{b.actor.role} waits {_for(b.event)}") for b in others],
+        facts={"roles": [b.actor.role for b in blocked], **sample.sizes},
         helps=("take slots in the order in which data flows", "add a stage to the ring going back"),
     )
 
