@@ -24,6 +24,7 @@ DEFINING = (
     "cake.codegen.emit_findings",
     "cake.codegen.cache",
     "cake.runtime.findings",
+    "cake.evolve.findings",
     "cake.cli.findings",
 )
 """Modules and packages whose import defines every code there is."""

@@ -68,7 +68,8 @@ class Application(click.Group):
             _abandon_stdout()
             if error.errno == errno.EPIPE:
                 return Status.PIPE_CLOSED
-            click.echo(f"error: cannot write the output: {error.strerror}", err=True)
+            what = f"cannot use {error.filename}" if error.filename else "cannot write the output"
+            click.echo(f"error: {what}: {error.strerror or error}", err=True)
             return Status.ENVIRONMENT
         return status
 

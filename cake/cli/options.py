@@ -30,7 +30,7 @@ def cake_command(name: str) -> Callable[[Callable[..., Status]], click.Command]:
 
 
 def extent(text: str) -> int:
-    """A non-negative integer below 2^31; underscores and powers (``2**16``) are not numbers."""
+    """A non-negative integer below 2^31."""
     value = int(text)
     if not 0 <= value < 2**31:
         raise ValueError(text)

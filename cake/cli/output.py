@@ -16,9 +16,16 @@ from cake.diag import Diagnostic, Sources, render_text, to_json
 
 
 class Advance(Protocol):
-    """Report progress: one step done, and what comes next."""
+    """Report progress: steps done since the last call, or ``done`` of ``total`` in all."""
 
-    def __call__(self, text: str = "", *, steps: int = 1) -> None: ...
+    def __call__(
+        self,
+        text: str = "",
+        *,
+        steps: int = 1,
+        done: int | None = None,
+        total: int | None = None,
+    ) -> None: ...
 
 
 class Output:
@@ -89,16 +96,24 @@ class Output:
         bar = Progress(console=Console(stderr=True), transient=True)
         task = bar.add_task(text, total=total)
 
-        def advance(text: str = "", *, steps: int = 1) -> None:
-            if text:
-                bar.update(task, description=text)
-            bar.advance(task, steps)
+        def advance(
+            text: str = "",
+            *,
+            steps: int = 1,
+            done: int | None = None,
+            total: int | None = None,
+        ) -> None:
+            bar.update(task, description=text or None, completed=done, total=total)
+            if done is None:
+                bar.advance(task, steps)
 
         with bar:
             yield advance
 
 
-def _silent(text: str = "", *, steps: int = 1) -> None:
+def _silent(
+    text: str = "", *, steps: int = 1, done: int | None = None, total: int | None = None
+) -> None:
     """Progress that nobody looks at."""
 
 

@@ -16,9 +16,10 @@ _COLUMNS = ("smem_per_cta", "smem_per_sm", "warps_per_sm", "ctas_per_sm", "clust
 @cake_command("targets")
 @click.argument("name", required=False)
 def command(out: Output, name: str | None) -> Status:
-    """List the targets, or print the figures of one, each with its source.
+    """List the targets, or print the figures of one.
 
-    Targets are exact: nothing is lowered silently for another architecture.
+    Every figure has its source. Targets are exact: nothing is lowered silently for another
+    architecture.
     """
     if name is not None:
         return _one(out, name)

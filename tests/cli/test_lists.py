@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from cake.cli import probes
+from cake.cli.app import COMMANDS
 from cake.cli.probes import Found
 from cake.codes import load_all
 from cake.ops.base import all_primitives
@@ -151,3 +152,10 @@ def test_a_missing_driver_is_no_failure_of_doctor(monkeypatch: pytest.MonkeyPatc
     found = probes.gpu()
     assert not found.ok
     assert "libnothing.so.1" in found.detail
+
+
+def test_every_command_has_the_summary_of_the_list(cake: Cake) -> None:
+    for name, summary in COMMANDS.items():
+        text = " ".join(cake(name, "--help").stdout.split())
+        assert summary in text, name
+        assert "--json" in text, name
