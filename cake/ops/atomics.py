@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cake.ir.dtypes import F32, I32, I64, U32, DType, numpy_dtype
+from cake.ir.dtypes import BF16, F32, DType, numpy_dtype
 from cake.ir.nodes import Call, Expr, View
 from cake.ir.types import RegArray, Scalar, SmemView
 from cake.ops import check
+from cake.ops.atomic_table import ATOMICS, CAS_TYPES, float_order
 from cake.ops.base import (
     Access,
     Cost,
@@ -40,54 +40,7 @@ from cake.ops.memory_access import (
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
-_INTEGERS = (I32, U32, I64)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Atomic:
-    """One row: PTX operation, its type for each element type, and the new value."""
-
-    op: str
-    types: dict[DType, str]
-    update: Callable[[Any, Any], Any]
-    doc: str
-
-
-def wrapped_add(old: Any, value: Any) -> Any:
-    """A sum in the element type; integers wrap."""
-    with np.errstate(over="ignore"):
-        return old + value
-
-
-ADD_TYPES = {I32: "s32", U32: "u32", I64: "u64", F32: "f32"}
-_ORDERED = {I32: "s32", U32: "u32", I64: "s64"}
-_BITS = {I32: "b32", U32: "b32", I64: "b64", F32: "b32"}
-
-_TABLE = {
-    "atomic_add": Atomic(
-        op="add",
-        types=ADD_TYPES,
-        update=wrapped_add,
-        doc="Add `value` to an element and return the old value. Integers wrap; f32 sums depend on"
-        " the order in which threads arrive.",
-    ),
-    "atomic_min": Atomic(
-        op="min",
-        types=_ORDERED,
-        update=np.minimum,
-        doc="Keep the lesser of an element and `value`.",
-    ),
-    "atomic_max": Atomic(
-        op="max",
-        types=_ORDERED,
-        update=np.maximum,
-        doc="Keep the greater of an element and `value`.",
-    ),
-    "atomic_exch": Atomic(
-        op="exch", types=_BITS, update=lambda old, value: value, doc="Put `value` into an element."
-    ),
-}
-_CAS_TYPES = {d: _BITS[d] for d in _INTEGERS}
 
 OPTIONS = (
     Param("mask", default=None, keyword_only=True),
@@ -116,6 +69,8 @@ def typed_target(
     if dtype not in admitted:
         names = ", ".join(d.name for d in admitted)
         t.fail(f"it takes {names}, the target holds {dtype}", target)
+    if dtype == BF16 and not t.target.atomic_bf16x2:
+        t.fail(f"{t.target.name} adds no bf16 in memory", target, code="CK201")
     order, scope = at(call, "order", "scope")
     check.one_of(t, order, "order", orders)
     check.one_of(t, scope, "scope", (None, *SCOPES))
@@ -140,7 +95,7 @@ def _typing(t: TypingContext, call: Call) -> Typed:
 
 
 def _types(op: str) -> dict[DType, str]:
-    return _CAS_TYPES if op == "atomic_cas" else _TABLE[op].types
+    return CAS_TYPES if op == "atomic_cas" else ATOMICS[op].types
 
 
 def effects(call: Call) -> Effects:
@@ -172,7 +127,7 @@ def _meaning(unit: Unit, call: Call) -> Any:
             lambda old, i: np.where(old == compare[i], swap[i], old),
             on,
         )
-    return update(unit, target, operands[0], _TABLE[call.op].update, on)
+    return update(unit, target, operands[0], ATOMICS[call.op].update, on)
 
 
 def update(
@@ -217,9 +172,13 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> str:
 
 def _helper(cg: Emitter, call: Call, dtype: DType) -> str:
     w, variant = element(dtype), qualifiers(call)
-    op = "cas" if call.op == "atomic_cas" else _TABLE[call.op].op
+    op = "cas" if call.op == "atomic_cas" else ATOMICS[call.op].op
     count = len(call.args) - 4
-    name = f"{call.op}_{variant.replace('.', '_')}_{w.ptx}"
+    name = f"{call.op}_{variant.replace('.', '_')}_{dtype}"
+    if dtype == F32 and op in ("min", "max"):
+        return cg.helper(
+            name, float_order(name, qualifiers(call), address_type(call), larger=op == "max")
+        )
     at_type, constraint = address_type(call)
     parameters = "".join(f", {w.c} v{i}" for i in range(count))
     operands = ", ".join(f"%{2 + i}" for i in range(count))
@@ -239,7 +198,7 @@ def address_type(call: Call) -> tuple[str, str]:
     return ("unsigned", "r") if isinstance(call.args[0], View) else ("void*", "l")
 
 
-for _name, _row in _TABLE.items():
+for _name, _row in ATOMICS.items():
     register(
         Primitive(
             name=_name,

@@ -1,14 +1,14 @@
-"""``reduce_add(target, value)``: atomic sums without an answer, vectors of f32 where they exist."""
+"""``reduce_add(target, value)``: atomic sums without an answer, vectors where they exist."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cake.ir.dtypes import F32, DType, numpy_dtype
+from cake.ir.dtypes import DType, numpy_dtype
 from cake.ir.nodes import Call, Expr, View
 from cake.ir.types import RegArray, Void
+from cake.ops.atomic_table import ADD_TYPES, wrapped_add
 from cake.ops.atomics import (
-    ADD_TYPES,
     NOTE,
     OPTIONS,
     address_type,
@@ -18,7 +18,6 @@ from cake.ops.atomics import (
     typed_element,
     typed_target,
     update,
-    wrapped_add,
 )
 from cake.ops.base import Param, Primitive, Typed, TypingContext, register
 from cake.ops.emit import Emitter
@@ -29,9 +28,11 @@ from cake.ops.memory_access import (
     dtype_of,
     element,
     indices,
+    per_word,
     publish_if_releasing,
     typed_mask,
     typed_scalar,
+    word,
 )
 from cake.ops.tiles import check_multiple, typed_multiple
 from cake.targets import Target, get
@@ -41,10 +42,12 @@ ORDERS = ("relaxed", "release")
 
 
 def _step(target: Target, dtype: DType, count: int) -> int:
-    """Elements of a register array that one instruction adds."""
-    if dtype != F32 or not target.red_vector_f32:
-        return 1
-    return 4 if count % 4 == 0 else 2 if count % 2 == 0 else 1
+    """Elements of a register array that one instruction adds: up to 16 bytes of floats."""
+    per = per_word(dtype)
+    if not dtype.is_float or not target.red_vector_f32:
+        return per
+    words = count // per
+    return per * (4 if words % 4 == 0 else 2 if words % 2 == 0 else 1)
 
 
 def _typing(t: TypingContext, call: Call) -> Typed:
@@ -97,26 +100,32 @@ def _emit_adds(cg: Emitter, call: Call, to: Expr, value: Expr) -> None:
         cg.line(f"{_helper(cg, call, dtype, 1)}({address(cg, to)}, {cg.scalar(value)});")
         return
     array, count = cg.array(value), value.type.length
-    step = _step(get(cg.target), dtype, count)
+    step, per = _step(get(cg.target), dtype, count), per_word(dtype)
     cg.require_alignment(to.tensor, step * dtype.bytes)  # type: ignore[attr-defined]
     name = _helper(cg, call, dtype, step)
     for first in range(0, count, step):
-        parts = ", ".join(f"{array}[{first + k}]" for k in range(step))
+        parts = ", ".join(f"{array}[{first // per + k}]" for k in range(step // per))
         cg.line(f"{name}({address(cg, to, str(first))}, {parts});")
 
 
 def _helper(cg: Emitter, call: Call, dtype: DType, count: int) -> str:
-    w, variant = element(dtype), qualifiers(call)
-    vector = f".v{count}" if count > 1 else ""
-    name = f"reduce_add_{variant}{vector}_{w.ptx}".replace(".", "_")
+    """A function that adds ``count`` elements, those of 16 bits by the pair."""
+    pairs = count > 1 and per_word(dtype) == 2
+    w, words = (word(dtype), count // 2) if pairs else (element(dtype), count)
+    variant, kind = qualifiers(call), ADD_TYPES[dtype] + ("x2" if pairs else "")
+    vector = f".v{words}" if words > 1 else ""
+    name = f"reduce_add_{variant}_{dtype}x{count}".replace(".", "_")
     at_type, constraint = address_type(call)
-    parameters = "".join(f", {w.c} v{i}" for i in range(count))
-    names = ", ".join(f"%{1 + i}" for i in range(count))
-    inputs = ", ".join(f'"{w.constraint}"(v{i})' for i in range(count))
-    operands = f"{{{names}}}" if count > 1 else names
+    parameters = "".join(f", {w.c} v{i}" for i in range(words))
+    names = ", ".join(f"%{1 + i}" for i in range(words))
+    inputs = ", ".join(f'"{w.constraint}"(v{i})' for i in range(words))
+    operands = f"{{{names}}}" if words > 1 else names
+    # The vector comes in front of the type: add.v4.f32, add.noftz.v4.f16x2.
+    head, _, last = kind.rpartition(".")
+    form = f"add{f'.{head}' if head else ''}{vector}.{last}"
     code = f"""\
 __device__ __forceinline__ void {name}({at_type} at{parameters}) {{
-  asm volatile("red.{variant}.add{vector}.{ADD_TYPES[dtype]} [%0], {operands};"
+  asm volatile("red.{variant}.{form} [%0], {operands};"
                ::"{constraint}"(at), {inputs} : "memory");
 }}"""
     return cg.helper(name, code)
@@ -127,9 +136,10 @@ register(
         name="reduce_add",
         params=(Param("target", "place"), Param("value"), *OPTIONS),
         doc="Add a scalar to an element, or a register array to neighbours along the last axis of a"
-        " tensor; nothing is returned. f32 arrays of even length go two or four at a time on sm_90"
-        " and later: the last coordinate is then a multiple of that, and the launch is guarded for"
-        " the tensor's alignment. order: relaxed, release." + NOTE,
+        " tensor; nothing is returned. Integers, f32, f16, and bf16 from sm_90 on. Arrays of floats"
+        " go up to 16 bytes at a time on sm_90 and later, arrays of f16 by the pair before: the"
+        " last coordinate is then a multiple of that, and the launch is guarded for the tensor's"
+        " alignment. order: relaxed, release." + NOTE,
         source="PTX ISA 9.0, red",
         typing=_typing,
         effects=effects,
