@@ -162,9 +162,9 @@ def _print(
 ) -> None:
     out.findings(found, text.sources)
     out.table(
-        ("order", "schedules", "CTAs", "steps", "findings"),
+        ("order", "schedules", "CTAs", "findings"),
         [
-            (r.order, " ".join(p.name for p in setup.programs), r.ctas, r.steps, len(r.findings))
+            (r.order, " ".join(p.name for p in setup.programs), r.ctas, len(r.findings))
             for r in runs
         ],
     )
