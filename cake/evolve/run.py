@@ -30,13 +30,14 @@ from cake.evolve.findings import NO_CANDIDATES, UNIT_FAILED, error, how_to_resum
 from cake.evolve.gpu import find_gpu, grade, measure, verdict_finding
 from cake.evolve.outputs import write_outputs
 from cake.evolve.pool import Answer, Pool, Task
+from cake.evolve.ranking import distances, rank, ranked
 from cake.evolve.schema import CandidateRow, EvaluationRow
-from cake.evolve.search import Entry, HillClimb
+from cake.evolve.search import Entry, HillClimb, Rank
 from cake.evolve.setting import simulation_cases
 from cake.evolve.space import Point, points_of
 from cake.evolve.start import new_run
 from cake.evolve.store import Store
-from cake.evolve.summary import best, funnel, ranked
+from cake.evolve.summary import best, funnel
 from cake.kernels import elaborate
 
 SCREEN_BATCH = 16
@@ -98,7 +99,8 @@ class _Session:
         self._gpu = find_gpu(self._setting.target, self._setting.device)
         self._before = store.seconds_spent()
         self._start = time.monotonic()
-        self._done = {e.candidate: e.rank for e in store.evaluations()}
+        self._distances = distances(store)
+        self._done = {e.candidate: self._rank(e) for e in store.evaluations()}
 
     def run(self) -> EvolveResult:
         store = self._store
@@ -124,6 +126,9 @@ class _Session:
             files=files,
             message=self._message(stopped),
         )
+
+    def _rank(self, row: EvaluationRow) -> Rank | None:
+        return rank(row, self._distances[row.candidate])
 
     def _seconds(self) -> float:
         """Seconds of this session so far."""
@@ -177,6 +182,7 @@ class _Session:
         kept = _kept(estimated, self._setting.keep)
         worst = max(c.seconds or 0.0 for c in estimated if c.id in kept)
         store.close_screening(sorted(kept), f"estimated above {worst * 1e3:.4g} ms")
+        self._distances = distances(store)
 
     def _answers(self, kind: str, batches: Sequence[tuple[Point, ...]]) -> Iterator[Answer]:
         """Answers to batches; points of a batch whose process failed are tried one by one."""
@@ -198,7 +204,12 @@ class _Session:
 
     def _search(self) -> Stopped:
         entries = [
-            Entry(id=c.id, point=c.point, estimate=c.seconds or 0.0)
+            Entry(
+                id=c.id,
+                point=c.point,
+                estimate=c.seconds or 0.0,
+                distance=self._distances[c.id],
+            )
             for c in self._store.candidates("kept")
         ]
         climb = HillClimb(
@@ -233,7 +244,7 @@ class _Session:
             candidate = rows[answer.task.points[0].key]
             row = self._measured(candidate, _evaluation(candidate, answer))
             store.finish(row, self._session, self._seconds())
-            self._done[candidate.id] = row.rank
+            self._done[candidate.id] = self._rank(row)
             self._report(
                 "evaluate", len(self._done), self._budget.max_evaluations, _line(candidate, row)
             )

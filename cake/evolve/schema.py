@@ -149,14 +149,6 @@ class EvaluationRow:
         """What the candidate is ranked by: the measured time, else the estimate."""
         return self.estimated if self.measured is None else self.measured
 
-    @property
-    def rank(self) -> tuple[bool, float] | None:
-        """How good it is, lower is better; None if it failed. Spills cost time that the estimate
-        does not know, so without a measurement they come last."""
-        if not self.passed or self.seconds is None:
-            return None
-        return self.measured is None and self.spill_bytes > 0, self.seconds
-
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> EvaluationRow:
         """The record of a row of ``evaluations``."""

@@ -13,8 +13,8 @@ from random import Random
 
 from cake.evolve.space import Point, Variant, neighbours
 
-Rank = tuple[bool, float]
-"""How good a result is, lower is better: whether it is demoted, then seconds."""
+Rank = tuple[bool, float, int]
+"""How good a result is, lower is better: demoted or not, seconds, steps from the defaults."""
 
 Proposals = Generator[list[int], Mapping[int, Rank | None], None]
 
@@ -26,6 +26,12 @@ class Entry:
     id: int
     point: Point
     estimate: float
+    distance: int = 0
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """The more promising first."""
+        return self.estimate, self.distance, self.id
 
 
 class HillClimb:
@@ -53,7 +59,7 @@ class HillClimb:
 
     def _starts(self) -> Generator[Entry, None, None]:
         best: dict[str, Entry] = {}
-        for e in sorted(self._entries.values(), key=lambda e: (e.estimate, e.id)):
+        for e in sorted(self._entries.values(), key=lambda e: e.order):
             best.setdefault(e.point.variant, e)
         yield from best.values()
         rest = sorted(self._entries)
@@ -81,7 +87,7 @@ class HillClimb:
         points = neighbours(entry.point, self._domains[entry.point.variant])
         found = (self._by_key.get(p.key) for p in points)
         new = [e for e in found if e is not None and e.id not in self._ranks]
-        return sorted(new, key=lambda e: (e.estimate, e.id))
+        return sorted(new, key=lambda e: e.order)
 
     def _evaluate(self, entries: Sequence[Entry]) -> Proposals:
         new = [e.id for e in entries if e.id not in self._ranks]
@@ -90,4 +96,4 @@ class HillClimb:
 
     def _rank(self, entry: Entry) -> Rank:
         rank = self._ranks.get(entry.id)
-        return (True, float("inf")) if rank is None else rank
+        return (True, float("inf"), 0) if rank is None else rank

@@ -14,7 +14,7 @@ from cake.diag import CakeError
 from cake.evolve.findings import NO_CANDIDATES, error
 from cake.ir.dtypes import DTYPES, DType
 from cake.kernels import Misfit, ScheduleFile, available, encode_meta, meta_domains
-from cake.kernels.binding import bound_domains
+from cake.kernels.binding import bound_domains, meta_defaults
 from cake.kernels.meta_text import MetaJson
 from cake.workloads import Problem
 
@@ -27,7 +27,8 @@ class Variant:
     """A schedule file with the domains that a problem leaves of its meta parameters.
 
     Domains hold JSON values (:func:`cake.kernels.encode_meta`), so that a variant can be stored;
-    ``typed`` names the parameters whose values are element types.
+    ``typed`` names the parameters whose values are element types, ``defaults`` has the values that
+    the author chose.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Variant:
     text: str
     domains: Mapping[str, tuple[MetaJson, ...]]
     typed: tuple[str, ...]
+    defaults: Mapping[str, MetaJson]
 
     @property
     def file(self) -> ScheduleFile:
@@ -51,6 +53,14 @@ class Variant:
     def meta(self, values: Mapping[str, MetaJson]) -> dict[str, Any]:
         """The values of a point as the elaborator takes them."""
         return {n: DTYPES[str(v)] if n in self.typed else v for n, v in values.items()}
+
+    def distance(self, values: Mapping[str, MetaJson]) -> int:
+        """Steps in the domains from the author's choice to ``values``."""
+        return sum(
+            abs(domain.index(values[n]) - domain.index(self.defaults[n]))
+            for n, domain in self.domains.items()
+            if self.defaults[n] in domain
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +103,7 @@ def variants_of(files: Sequence[ScheduleFile], problem: Problem) -> tuple[Varian
             text=file.text,
             domains={n: tuple(encode_meta({n: v})[n] for v in left[n]) for n in domains},
             typed=tuple(n for n, d in left.items() if any(isinstance(v, DType) for v in d)),
+            defaults=encode_meta(meta_defaults(file)),
         )
     if not found:
         raise _nothing(problem, reasons)

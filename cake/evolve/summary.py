@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from cake.evolve.config import Best, Stopped
-from cake.evolve.schema import EvaluationRow
+from cake.evolve.ranking import ranked
 from cake.evolve.setting import Setting
 from cake.evolve.store import Store
 
@@ -41,14 +41,6 @@ def funnel(store: Store) -> dict[str, int]:
     counts["points"] = sum(screened.values())
     counts["unevaluated"] = screened["kept"] - sum(evaluated.values())
     return {name: counts[name] for name in FUNNEL}
-
-
-def ranked(store: Store) -> list[EvaluationRow]:
-    """Evaluations that passed, the best first, without those that failed their confirmation."""
-    refuted = {c for c, (status, _) in store.confirmations().items() if status != "passed"}
-    passed = [(e.rank, e) for e in store.evaluations() if e.candidate not in refuted]
-    found = [(rank, e) for rank, e in passed if rank is not None]
-    return [e for _, e in sorted(found, key=lambda pair: (pair[0], pair[1].candidate))]
 
 
 def best(store: Store) -> Best | None:

@@ -59,6 +59,11 @@ def meta_domains(file: ScheduleFile) -> dict[str, tuple[Any, ...]]:
     return domains
 
 
+def meta_defaults(file: ScheduleFile) -> dict[str, Any]:
+    """The default of every meta parameter of a file without errors."""
+    return _meta(elaborate(file).programs)
+
+
 def bound_domains(
     domains: Mapping[str, tuple[Any, ...]], problem: Problem
 ) -> dict[str, tuple[Any, ...]]:

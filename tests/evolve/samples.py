@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from cake.evolve import Budget, EvolveConfig
+from cake.evolve.space import Variant
 from cake.workloads import Case
 from tests.kernels.samples import SCALE
 
@@ -37,3 +38,17 @@ def evaluated(run: Path) -> list[tuple]:
         return db.execute(
             "SELECT candidate, status, finished, wall_seconds FROM evaluations ORDER BY id"
         ).fetchall()
+
+
+def variant(name: str = "v", **domains: tuple) -> Variant:
+    """A variant that exists only by its domains; the first value of each is the default."""
+    return Variant(
+        name=name,
+        target="sm_90a",
+        written_for=None,
+        path="",
+        text="",
+        domains=domains,
+        typed=(),
+        defaults={n: d[0] for n, d in domains.items()},
+    )

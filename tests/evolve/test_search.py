@@ -1,13 +1,8 @@
 """The order of proposals: deterministic, climbing, complete."""
 
 from cake.evolve.search import Entry, HillClimb
-from cake.evolve.space import MAX_POINTS, Point, Variant, neighbours, points_of
-
-
-def variant(name: str = "v", **domains: tuple) -> Variant:
-    return Variant(
-        name=name, target="sm_90a", written_for=None, path="", text="", domains=domains, typed=()
-    )
+from cake.evolve.space import MAX_POINTS, Point, neighbours, points_of
+from tests.evolve.samples import variant
 
 
 GRID = variant(A=tuple(range(8)), B=tuple(range(8)))
@@ -22,7 +17,7 @@ def climb(cost, *, seed: int = 0, variants=(GRID,), fail=lambda p: False) -> lis
     while batch is not None:
         seen += [entries[i].point for i in batch]
         ranks = {
-            i: None if fail(entries[i].point) else (False, cost(entries[i].point)) for i in batch
+            i: None if fail(entries[i].point) else (False, cost(entries[i].point), 0) for i in batch
         }
         try:
             batch = proposals.send(ranks)
@@ -67,7 +62,7 @@ def test_a_misleading_estimate_is_left_uphill() -> None:
     batch, visited = next(proposals), []
     while len(visited) < 24:
         visited += batch
-        batch = proposals.send({i: (False, -float(entries[i].point.meta["A"])) for i in batch})
+        batch = proposals.send({i: (False, -float(entries[i].point.meta["A"]), 0) for i in batch})
     assert max(entries[i].point.meta["A"] for i in visited) == 7
 
 
