@@ -8,6 +8,7 @@ simulation, which adds events of engines and mbarriers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from cake.ir.nodes import (
@@ -67,7 +68,7 @@ def events(program: Program, role: str, sample: Sample, unit: int = 0) -> list[E
     Raises:
         Undecided: control flow around a step depends on data, or there are too many steps.
     """
-    walk = _Walk(program, sample)
+    walk = _Walk(program, role, sample)
     body = next(r for r in program.roles if r.role == role)
     if body.unit is not None:
         walk.values[body.unit] = unit
@@ -75,27 +76,50 @@ def events(program: Program, role: str, sample: Sample, unit: int = 0) -> list[E
     return walk.found
 
 
+@lru_cache(maxsize=256)
+def _steps_at(program: Program, role: str) -> dict[int, tuple[Call, ...]]:
+    """The step calls in each statement's own expressions, by the statement's identity."""
+    found: dict[int, tuple[Call, ...]] = {}
+    for s in walk_stmts(program.body_of(role)):
+        calls = (e for e in reversed(tuple(walk_exprs(s))) if isinstance(e, Call))
+        found[id(s)] = tuple(c for c in calls if _step_of(c) is not None)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _eventful(program: Program, role: str) -> frozenset[int]:
+    """Identities of the statements whose blocks contain steps, brackets included."""
+    steps = _steps_at(program, role)
+    return frozenset(
+        id(s)
+        for s in walk_stmts(program.body_of(role))
+        if isinstance(s, Bracket)
+        or any(
+            isinstance(x, Bracket) or steps[id(x)] for b in child_blocks(s) for x in walk_stmts(b)
+        )
+    )
+
+
 class _Walk:
-    def __init__(self, program: Program, sample: Sample) -> None:
-        self.program = program
+    def __init__(self, program: Program, role: str, sample: Sample) -> None:
+        self.steps = _steps_at(program, role)
+        self.eventful = _eventful(program, role)
         self.sample = sample
         self.values: dict[str, Value] = dict(sample.values)
         self.slots: dict[str, tuple[str, int]] = {}
         self.taken: dict[tuple[str, str], int] = {}
         self.found: list[Event] = []
-        self._eventful: dict[int, bool] = {}
 
     def block(self, block: Block) -> None:
         for s in block:
             self.statement(s)
 
     def statement(self, s: Stmt) -> None:
-        for e in reversed(tuple(walk_exprs(s))):
-            if isinstance(e, Call):
-                self.call(e, s)
+        for call in self.steps[id(s)]:
+            self.call(call, s)
         if isinstance(s, Assign):
             self.assign(s)
-        elif not self.eventful(s):
+        elif id(s) not in self.eventful:
             self.forget(s)
         elif isinstance(s, Bracket):
             self.bracket(s)
@@ -120,15 +144,6 @@ class _Walk:
         if value is None:
             raise Undecided(s)
         return value
-
-    def eventful(self, s: Stmt) -> bool:
-        """Whether nested blocks contain steps."""
-        if id(s) not in self._eventful:
-            inner = [x for b in child_blocks(s) for x in walk_stmts(b)]
-            self._eventful[id(s)] = isinstance(s, Bracket) or any(
-                isinstance(x, Bracket) or any(_step_of(e) for e in walk_exprs(x)) for x in inner
-            )
-        return self._eventful[id(s)]
 
     def forget(self, s: Stmt) -> None:
         """Skip blocks without steps; what they assign is unknown unless it is plain to see."""
@@ -166,8 +181,7 @@ class _Walk:
 
     def call(self, call: Call, s: Stmt) -> None:
         kind = _step_of(call)
-        if kind is None:
-            return
+        assert kind is not None
         ref = call.args[0] if call.args else None
         name = ref.name if isinstance(ref, ResourceRef) else ""
         if call.op in ("acquire", "wait"):
