@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, lcm
 
 from cake.ir.nodes import Call, Const, DimRef, Expr, For, Static, TensorRef, VarRef, walk_calls
-from cake.ir.program import Program, Smem
+from cake.ir.program import Grid, Program, Smem, Tiles
 from cake.ir.types import Scalar
 from cake.ops.base import Access, lookup
 from cake.verify.atoms import Atoms, Bound
@@ -24,6 +24,8 @@ from cake.verify.values import assign_values
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMPARE = frozenset({"lt", "le", "gt", "ge", "eq"})
 
+INT_LIMIT = 2**31
+"""Dimensions and the number of tiles are below this."""
 THREAD = "%"
 """Keys of atoms that differ between threads or units contain this, as PTX's %laneid does."""
 FRESH = "@"
@@ -57,10 +59,16 @@ class Integers:
         for guard in program.guards:
             for part in conjuncts(guard.cond):
                 self.assumed += self.facts(part)
+        for decl in (*program.find(Grid), *program.find(Tiles)):
+            tiles = Poly.number(1)
+            for e in decl.extents:
+                tiles = tiles * (self.poly(e) or self.atoms.add(self.text(e)))
+            self.assumed.append(INT_LIMIT - 1 - tiles)
         assign_values(self)
 
     def _dims(self) -> None:
-        """Dimensions are at least 1 (an empty launch does nothing), by their divisors."""
+        """Dimensions by their divisors; the launch checks that they are below 2^31, and does
+        nothing if one is 0."""
         divisors = dict.fromkeys(self.program.dims, 1)
         for guard in self.program.guards:
             for part in conjuncts(guard.cond):
@@ -68,7 +76,7 @@ class Integers:
                     divisors[found[0]] = lcm(divisors[found[0]], found[1])
         for name, n in divisors.items():
             key = name if n == 1 else f"{name}/{n}"
-            self.values[name] = self.atoms.add(key, lows=[1]) * n
+            self.values[name] = self.atoms.add(key, lows=[1], highs=[(INT_LIMIT - 1) // n]) * n
 
     # -- expressions -------------------------------------------------------------------------------
 

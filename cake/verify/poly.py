@@ -49,6 +49,9 @@ class Poly:
                 terms[key] = terms.get(key, 0) + c * d
         return Poly.of(terms)
 
+    def __rsub__(self, other: int) -> Poly:
+        return -self + other
+
     __radd__ = __add__
     __rmul__ = __mul__
 
