@@ -22,8 +22,8 @@ def accumulate(c: Any, a: Any, b: Any, k: int) -> Any:
     """c + a @ b in steps of ``k``, the K of one instruction; ``a`` and ``b`` come from ``wide``.
 
     The order of additions within an instruction, and the width of its sums, are not specified by
-    the PTX ISA: here they are exact to float64, and every instruction rounds its result to f32.
-    i32 accumulators wrap.
+    the PTX ISA: here they are exact to float64, and every instruction rounds its result to the
+    type of ``c`` (float32 or float16). i32 accumulators wrap.
     """
     with np.errstate(all="ignore"):
         for start in range(0, a.shape[1], k):
@@ -31,5 +31,5 @@ def accumulate(c: Any, a: Any, b: Any, k: int) -> Any:
             if c.dtype == np.int32:
                 c = (c.astype(np.int64) + part.astype(np.int64)).astype(np.int32)
             else:
-                c = (c.astype(np.float64) + part).astype(np.float32)
+                c = (c.astype(np.float64) + part).astype(c.dtype)
     return c

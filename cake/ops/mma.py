@@ -19,10 +19,10 @@ from cake.ops.base import (
     operand,
     register,
 )
-from cake.ops.c_types import C_TYPE, CONSTRAINT, PTX_TYPE
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
 from cake.ops.matmul import accumulate, wide
+from cake.ops.memory_access import per_word, word
 from cake.ops.values import from_matrix, to_matrix
 from cake.targets import get
 
@@ -132,7 +132,7 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     s, m, n = cg.fresh("s"), cg.fresh("m"), cg.fresh("n")
     atoms_k, atoms_n = left.shape[1] // 8, d.shape[1] // 8
     steps = left.shape[1] * left.dtype.bytes // K_BYTES
-    d_at = f"({m} * {atoms_n} + {n}) * 4"
+    d_at = f"({m} * {atoms_n} + {n}) * {4 // per_word(d.dtype)}"
     if left.dtype == TF32:
         a_at = f"({m} * {atoms_k} + {s}) * 4"
         b_at = f"({s} / 2 * {atoms_n} + {n}) * 4 + {s} % 2 * 2"
@@ -153,17 +153,20 @@ def _function(target: str, d: Fragment, left: Fragment, right: Fragment) -> tupl
     k = K_BYTES // left.dtype.bytes
     form = get(target).mma_form(left.dtype.name, right.dtype.name, d.dtype.name, (16, 8, k))
     assert form is not None
-    kinds = f"{PTX_TYPE[d.dtype]}.{_ptx(left.dtype)}.{_ptx(right.dtype)}.{PTX_TYPE[d.dtype]}"
+    acc = _ptx(d.dtype)
+    kinds = f"{acc}.{_ptx(left.dtype)}.{_ptx(right.dtype)}.{acc}"
     kind = f".kind::{form.kind}" if form.kind else ""
-    name = f"mma_{form.shape}_{_ptx(left.dtype)}_{_ptx(right.dtype)}"
-    c, letter = C_TYPE[d.dtype], CONSTRAINT[d.dtype]
+    name = f"mma_{form.shape}_{kinds[: kinds.rindex('.')].replace('.', '_')}"
+    w, count = word(d.dtype), 4 // per_word(d.dtype)
     parameters, a, b = _SOURCES[left.dtype.bits]
-    outputs = ", ".join(f'"+{letter}"(d[{i}])' for i in range(4))
+    sums = ", ".join(f"%{i}" for i in range(count))
+    places = [f"%{count + i}" for i in range(6)]
+    outputs = ", ".join(f'"+{w.constraint}"(d[{i}])' for i in range(count))
     inputs = ", ".join(f'"r"({x})' for x in (*a, *b))
     code = f"""\
-__device__ __forceinline__ void {name}({c}* d, {parameters}) {{
+__device__ __forceinline__ void {name}({w.c}* d, {parameters}) {{
   asm("mma.sync.aligned.{form.shape}.row.col{kind}.{kinds} "
-      "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+      "{{{sums}}}, {{{", ".join(places[:4])}}}, {{{", ".join(places[4:])}}}, {{{sums}}};"
       : {outputs}
       : {inputs});
 }}"""
@@ -202,10 +205,11 @@ register(
         params=(Param("acc"), Param("a"), Param("b")),
         doc="""acc (M, N) += A (M, K) . B (K, N) from register fragments of one warp.
 
-``acc`` is an f32 (i32 for i8 and u8) fragment variable. ``a`` is a fragment of the acc layout,
-``b`` of the b layout: bf16, f16, tf32, i8, u8, and e4m3, e5m2 where the target has the
-instruction. M is a multiple of 16, N of 8, K of 16 (of 32 for 8-bit types). The sums of each
-instruction (16, 8 or 32 of K) are rounded to f32; their order within one is not specified.""",
+``acc`` is an f32 (i32 for i8 and u8) fragment variable; f16 for f16 and fp8 operands as well, half
+the registers. ``a`` is a fragment of the acc layout, ``b`` of the b layout: bf16, f16, tf32, i8,
+u8, and e4m3, e5m2 where the target has the instruction. M is a multiple of 16, N of 8, K of 16 (of
+32 for 8-bit types). The sums of each instruction (16, 8 or 32 of K) are rounded to the type of
+``acc``; their order within one is not specified.""",
         source="PTX ISA, mma.sync.aligned.m16n8k8, m16n8k16, m16n8k32",
         typing=_typing,
         effects=_effects,

@@ -190,14 +190,15 @@ register(
         ),
         doc="""acc (64, N) += A (64, K) . B (K, N), one group of wgmma instructions.
 
-``acc`` is an f32 (i32 for i8 and u8) fragment variable. ``a`` is a shared-memory view, or a 16-bit
-fragment of a (64, K) tile in registers. ``b`` is a view: ``T.T`` of a tile stored as (N, K), or for
-16-bit types a tile stored as (K, N). Views lie in buffers with swizzle 32, 64 or 128, at row
-offsets that are multiples of 8 and column offsets that are multiples of 32 bytes (of the swizzle,
-if they are known only at run time). ``init=True`` (or a uniform bool) starts from zero instead of
-``acc``. The product is in flight until ``wgmma_wait``: till then ``acc`` must not be read or
-written except by further wgmma, and the tiles and registers of A and B must not change.
-Each instruction's sums are rounded to f32; the order within one instruction is not specified.""",
+``acc`` is an f32 (i32 for i8 and u8) fragment variable; f16 for f16 and fp8 operands as well, half
+the registers. ``a`` is a shared-memory view, or a 16-bit fragment of a (64, K) tile in registers.
+``b`` is a view: ``T.T`` of a tile stored as (N, K), or for 16-bit types a tile stored as (K, N).
+Views lie in buffers with swizzle 32, 64 or 128, at row offsets that are multiples of 8 and column
+offsets that are multiples of 32 bytes (of the swizzle, if they are known only at run time).
+``init=True`` (or a uniform bool) starts from zero instead of ``acc``. The product is in flight
+until ``wgmma_wait``: till then ``acc`` must not be read or written except by further wgmma, and
+the tiles and registers of A and B must not change. Each instruction's sums are rounded to the type
+of ``acc``; the order within one is not specified.""",
         source="PTX ISA, wgmma.mma_async, wgmma.fence, wgmma.commit_group, Matrix Descriptor",
         typing=_typing,
         effects=_effects,

@@ -7,8 +7,8 @@ from cake.ir.nodes import Call, Const, Expr, VarRef, View
 from cake.ir.program import Smem
 from cake.ir.types import Fragment, SmemView
 from cake.ops.base import operand, static
-from cake.ops.c_types import C_TYPE, CONSTRAINT
 from cake.ops.emit import Emitter
+from cake.ops.memory_access import per_word, word
 from cake.ops.wgmma_flight import completed_by, owned_before, variable
 from cake.ops.wgmma_operand import K_BYTES, MatrixOperand, matrix_operand
 
@@ -79,7 +79,7 @@ def emit_wait(cg: Emitter, call: Call, dest: str | None) -> None:
 
 def _c_type(acc: VarRef) -> str:
     assert isinstance(acc.type, Fragment)
-    return C_TYPE[acc.type.dtype]
+    return word(acc.type.dtype).c
 
 
 def _always(init: Expr | None) -> bool:
@@ -151,7 +151,7 @@ def _function(
 
 def _code(name: str, acc: Fragment, instruction: str, from_registers: bool, modifiers: str) -> str:
     """The function's text: accumulators first, then A, B and the predicate as operands."""
-    count, letter = acc.registers, CONSTRAINT[acc.dtype]
+    w, count = word(acc.dtype), acc.registers // per_word(acc.dtype)
     sources = [f"a{r}" for r in range(4)] if from_registers else ["a"]
     places = [f"%{count + i}" for i in range(len(sources) + 2)]
     a_text = "{" + ", ".join(places[:4]) + "}" if from_registers else places[0]
@@ -160,12 +160,12 @@ def _code(name: str, acc: Fragment, instruction: str, from_registers: bool, modi
     inputs = [f'"{"r" if from_registers else "l"}"({s})' for s in sources]
     inputs += ['"l"(b)', '"r"(accumulate)']
     names = _wrapped([f"%{i}" for i in range(count)])
-    registers = _wrapped([f'"+{letter}"(d[{i}])' for i in range(count)])
+    registers = _wrapped([f'"+{w.constraint}"(d[{i}])' for i in range(count)])
     outputs = "\n        ".join(line.rstrip() for line in registers)
     text = "\n".join(f'      "{line}"' for line in ["{" + names[0], *names[1:]])
     return f"""\
 __device__ __forceinline__ void {name}(
-    {C_TYPE[acc.dtype]} (&d)[{count}], {", ".join(parameters)}) {{
+    {w.c} (&d)[{count}], {", ".join(parameters)}) {{
   asm volatile(
       "{{\\n.reg .pred p;\\nsetp.ne.b32 p, {places[-1]}, 0;\\n"
       "{instruction} "

@@ -47,6 +47,26 @@ def test_products_of_small_integers_are_exact(dtype: DType, shape: tuple[int, in
     np.testing.assert_array_equal(to_matrix(d.type, registers), expected)
 
 
+@pytest.mark.parametrize("dtype", [F16, E4M3])
+def test_f16_accumulators_round_every_instruction(dtype: DType) -> None:
+    typing = FakeTyping(target=get("sm_89"), unit_threads=32)
+    left, right = (
+        var("a", Fragment(dtype, (16, 64), "acc", 1)),
+        var("b", Fragment(dtype, (64, 8), "b", 1)),
+    )
+    d = var("acc", Fragment(F16, (16, 8), "acc", 1))
+    k = 32 // dtype.bytes
+    a, b = np.zeros((16, 64)), np.ones((64, 8))
+    a[0, [0, 1]] = a[1, [0, k]] = 1
+    values = {
+        "acc": from_matrix(d.type, np.full((16, 8), 2048, np.float16)),
+        "a": from_matrix(left.type, a.astype(numpy_dtype(dtype))),
+        "b": from_matrix(right.type, b.astype(numpy_dtype(dtype))),
+    }
+    FakeUnit(threads=32, values=values).run(make("mma", d, left, right, typing=typing))
+    assert to_matrix(d.type, values["acc"])[:2, 0].tolist() == [2050.0, 2048.0]
+
+
 def test_integer_accumulators_wrap() -> None:
     d, left, right = tiles(16, 8, 32, I8)
     ones = {"a": np.ones((32, 16), np.int8), "b": np.ones((32, 8), np.int8)}
@@ -108,17 +128,19 @@ def test_the_accumulator_is_a_variable_and_the_unit_a_warp() -> None:
         ("u8", "sm_90a", "m16n8k32.row.col.s32.u8.u8.s32"),
         ("e4m3", "sm_89", "m16n8k32.row.col.f32.e4m3.e4m3.f32"),
         ("e5m2", "sm_120a", "m16n8k32.row.col"),
+        ("f16", "sm_80", "m16n8k16.row.col.f16.f16.f16.f16"),
+        ("e4m3", "sm_89", "m16n8k32.row.col.f16.e4m3.e4m3.f16"),
     ],
 )
 def test_every_type_assembles(dtype: str, target: str, instruction: str) -> None:
-    acc = "i32" if dtype in ("i8", "u8") else "f32"
+    acc = "i32" if dtype in ("i8", "u8") else "f16" if ".col.f16" in instruction else "f32"
     fill = "1" if acc == "i32" else "1.0"
     body = f"""
-    acc = fragment({acc}, (32, 16), fill=0)
+    acc = fragment({acc}, (32, 16), fill={fill})
     a = fragment({dtype}, (32, 64), fill={fill})
     b = fragment({dtype}, (64, 16), fill={fill}, operand="b")
     mma(acc, a, b)
-    store(y[0, 0], cast(acc, f32))
+    store(y[0, 0], {"acc" if acc == "f32" else "cast(acc, f32)"})
     """
     made = compile_program(program(one_role(body), target=target))
     assert f"mma.sync.aligned.{instruction}" in made.source

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cake.codegen.compile import Compiled, compile_program
-from cake.ir.dtypes import BF16, E4M3, F32, I8, I32, TF32, DType, numpy_dtype
+from cake.ir.dtypes import BF16, E4M3, F16, F32, I8, I32, TF32, DType, numpy_dtype
 from cake.ir.nodes import Const, walk_calls
 from cake.ir.program import Smem
 from cake.ir.types import Fragment, Scalar, SmemView
@@ -232,6 +232,19 @@ def test_every_instruction_rounds_to_f32() -> None:
     assert to_matrix(t, unit.values["acc"])[0, 0] == 2.0**24
 
 
+def test_f16_accumulators_round_to_f16() -> None:
+    acc = var("acc", Fragment(F16, (64, 8), "acc", 4))
+    decls = {"A": buffer(F16, (64, 64), 128, "A"), "S": buffer(F16, (8, 64), 128)}
+    operands = view("A", SmemView(F16, (64, 64), 128)), view("S", SmemView(F16, (8, 64), 128, True))
+    a, b = np.zeros((64, 64), np.float16), np.ones((8, 64), np.float16)
+    a[0, [0, 1]] = a[1, [0, 16]] = 1
+    registers = np.full((128, 4), 2048, np.float16)
+    unit = FakeUnit(values={"acc": registers}, smem={"A": a, "S": b}, resources=decls)
+    unit.run(make("wgmma", acc, *operands, typing=FakeTyping(resources=decls)))
+    unit.drained("wgmma", 0)
+    assert to_matrix(acc.type, registers)[:2, 0].tolist() == [2050.0, 2048.0]
+
+
 def test_tf32_operands_lose_their_low_bits() -> None:
     _, _, _, unit, call = product(TF32, 8, 8, init=True)
     t = call.args[0].type
@@ -316,6 +329,21 @@ def test_integer_products_assemble() -> None:
     """
     made = built(body, "A = smem(i8, (64, 64), swizzle=64)\nS = smem(u8, (32, 64), swizzle=64)")
     assert "m64n32k32.s32.s8.u8" in made.source
+    assert made.diagnostics == ()
+
+
+@pytest.mark.parametrize(("dtype", "k"), [("f16", 16), ("e4m3", 32)])
+def test_f16_accumulators_take_half_the_registers(dtype: str, k: int) -> None:
+    body = """
+    acc = fragment(f16, (64, 96), fill=1.0)
+    wgmma(acc, A, S.T)
+    wgmma_wait(0)
+    store(y[0, 0], cast(acc, f32))
+    """
+    decls = f"A = smem({dtype}, (64, 64), swizzle=64)\nS = smem({dtype}, (96, 64), swizzle=64)"
+    made = built(body, decls)
+    assert f"m64n96k{k}.f16.{dtype}.{dtype}" in made.source
+    assert "unsigned (&d)[24]" in made.source
     assert made.diagnostics == ()
 
 
