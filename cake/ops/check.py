@@ -116,10 +116,13 @@ def broadcast(t: TypingContext, operands: Sequence[Expr], dtype: DType) -> Type:
     """Common shape of elementwise operands, as a type of element ``dtype``.
 
     Scalars broadcast to anything; row and column vectors to fragments whose rows or columns they
-    match.
+    match; a row vector with a column vector makes the fragment of all pairs.
     """
     widest = max(operands, key=lambda e: _shape_rank(e.type))
     shape = widest.type
+    cols = next((e.type for e in operands if isinstance(e.type, ColVector)), None)
+    if isinstance(shape, RowVector) and cols is not None:
+        shape = Fragment(dtype, (shape.rows, cols.cols), "acc", shape.warps)
     for e in operands:
         if not _fits(e.type, shape):
             t.fail(f"{describe(e)} does not broadcast to {describe(widest)}", e)

@@ -55,6 +55,7 @@ def run(op: str, *values: Any, dtype: DType = F32, types: tuple[Type, ...] | Non
         ((var("a", ACC), var("b", ROWS)), ACC),
         ((var("q", COLS), var("a", ACC)), ACC),
         ((var("r", ROWS), X), ROWS),
+        ((var("q", COLS), var("r", ROWS)), ACC),
         ((var("r", RegArray(F32, 5)), X), RegArray(F32, 5)),
         ((X, number(1.0, F32)), Scalar(F32, True)),
         ((number(1.0, F32), number(1.0, F32)), Scalar(F32)),
@@ -86,7 +87,7 @@ def test_results_are_bool_for_comparisons_and_partial_rows_stay_partial() -> Non
         ("select", (J, X, X), "expected bool, got i32"),
         ("add", (var("a", ACC), var("c", ColVector(F32, 32))), "does not broadcast to fragment"),
         ("add", (var("a", ACC), var("r", RowVector(F32, 32, 4))), "does not broadcast"),
-        ("add", (var("r", ROWS), var("q", COLS)), "does not broadcast"),
+        ("add", (var("r", RegArray(F32, 4)), var("q", COLS)), "does not broadcast"),
         ("add", (var("a", ACC), var("r", RegArray(F32, 8))), "does not broadcast"),
         ("neg", (view("S", SmemView(F32, (64,), 0)),), "must be a value in registers, got smem"),
     ],
@@ -270,6 +271,20 @@ def test_vectors_broadcast_along_their_axis() -> None:
     twice = make("mul", var("a", ACC), var("r", ROWS))
     got = unit.run(make("sub", var("q", COLS), twice))
     np.testing.assert_array_equal(to_matrix(ACC, got), c - acc * r[:, None])
+
+
+def test_a_row_vector_and_a_column_vector_make_a_fragment_of_all_pairs() -> None:
+    unit = FakeUnit(
+        values={
+            "r": from_matrix(ACC, np.arange(64 * 16).reshape(64, 16) // 16)[:, [0, 2]],
+            "q": from_matrix(ACC, np.arange(64 * 16).reshape(64, 16) % 16)[:, [0, 1, 4, 5]],
+        }
+    )
+    rows, cols = var("r", RowVector(I32, 64, 4)), var("q", ColVector(I32, 16))
+    below = make("ge", rows, cols)
+    np.testing.assert_array_equal(to_matrix(ACC, unit.run(below)), np.tri(64, 16, dtype=bool))
+    text, _ = compiled(make("select", below, var("acc", ACC), 0.0))
+    assert text.count("#pragma unroll") == 1
 
 
 def test_numpy_functions_take_0d_values() -> None:
