@@ -126,7 +126,7 @@ register(
         params=(Param("fragment"),),
         doc="""The transpose of a 16-bit ``fragment`` (R, C) of a warp, as an acc fragment (C, R).
 
-R and C are multiples of 16. Blocks of 8x8 are turned over by movmatrix, from register to register.""",
+R and C are multiples of 16. movmatrix turns blocks of 8x8 over, from register to register.""",
         source="PTX ISA, movmatrix",
         typing=_transpose_typing,
         effects=no_effects,
