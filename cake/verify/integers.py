@@ -22,6 +22,7 @@ from cake.verify.poly import ZERO, Poly
 from cake.verify.values import assign_values
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CALL = re.compile(r"(?!min\(|max\()[A-Za-z_]\w*\(")
 _COMPARE = frozenset({"lt", "le", "gt", "ge", "eq"})
 
 INT_LIMIT = 2**31
@@ -301,6 +302,11 @@ def _comparison(op: str, a: Poly, b: Poly, holds: bool) -> list[Poly]:
 def unit_key(role: str) -> str:
     """Key of a role's unit index."""
     return f"{THREAD}unit.{role}"
+
+
+def from_data(atom: str) -> bool:
+    """Whether an atom's value comes from memory, or is not followed."""
+    return FRESH in atom or _CALL.match(atom) is not None
 
 
 def conjuncts(cond: Expr) -> Iterator[Expr]:

@@ -38,7 +38,7 @@ def kernel(y: Tensor[f32, "M", 32]):
 
 GOOD = """
 @cake.schedule(target="sm_90a")
-def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 32]):
+def kernel(y: Tensor[f32, "M", 32]):
     m = grid(M)
     E = smem(f32, (1, 32), stages=1)
     writer = role(warps=1)

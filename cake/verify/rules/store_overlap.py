@@ -1,0 +1,105 @@
+"""Different CTAs store to the same place.
+
+**Rule.** What a CTA computes and stores lies at a place of its own: the index depends on every
+coordinate of the grid or tile, or a condition picks one CTA. (Sums of several CTAs go through
+atomic or reducing stores; a constant, such as a flag, may be stored by all.)
+
+**If broken.** The CTA that happens to be last wins.
+
+**Instead.** Use the missing coordinate in the index, reduce with `reduce_add`, or store under
+`if piece == 0`.
+
+**Source.** tile-ai/tilelang#2274; NVIDIA/cutlass#3651.
+"""
+
+from collections.abc import Iterator
+
+from cake.diag import Diagnostic
+from cake.ir.nodes import Const, Expr, Static, TileLoop, VarRef, walk_exprs
+from cake.ir.program import Grid, WorkspaceDecl
+from cake.verify.context import Context
+from cake.verify.footprints import Footprint, footprints
+from cake.verify.integers import FRESH
+from cake.verify.rule import rule
+
+BAD = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, "B", "M", 32], y: Tensor[f32, "M", 32]):
+    b, m = grid(B, M)
+    r = role(warps=1)
+    with r:
+        store(y[m, lane()], load(x[b, m, lane()]))  # CK323
+"""
+
+GOOD = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[i32, "B", "M", 32], y: Tensor[i32, "M", 32]):
+    b, m = grid(B, M)
+    r = role(warps=1)
+    with r:
+        reduce_add(y[m, lane()], load(x[b, m, lane()]))
+"""
+
+
+def check(ctx: Context) -> Iterator[Diagnostic]:
+    for f in footprints(ctx):
+        if f.access.action != "write" or _constant(f) or _scratch(ctx, f):
+            continue
+        coordinates = _coordinates(ctx, f)
+        used = _atoms(ctx, (*f.place.index, *([] if f.mask is None else [f.mask])))
+        for cond, _ in f.site.conditions:
+            used |= _atoms(ctx, (cond,))
+        for loop in f.site.loops:
+            if id(loop) in ctx.integers.loops:
+                used |= ctx.integers.loops[id(loop)][1].atoms
+        if any(FRESH in a for a in used):
+            continue
+        mentioned = {c for c in coordinates if any(c == a or c in a for a in used)}
+        missing = sorted(coordinates - mentioned)
+        if missing:
+            yield RULE.at(
+                f.site.call.loc,
+                f"CTAs that differ only in {', '.join(missing)} store to the same place of"
+                f" {f.place.tensor}",
+                facts={"tensor": f.place.tensor, "coordinates": missing},
+                helps=("use the coordinate in the index", "or reduce with reduce_add"),
+            )
+
+
+def _coordinates(ctx: Context, f: Footprint) -> set[str]:
+    """Atoms of the grid's or tile loop's coordinates that take several values."""
+    names = [v for g in ctx.program.find(Grid) for v in g.vars]
+    names += [v for a in f.site.around if isinstance(a.stmt, TileLoop) for v in a.stmt.vars]
+    atoms = {str(ctx.integers.values[n]) for n in names}
+    return {a for a in atoms if ctx.integers.atoms.get(a).highs[0].value.constant != 0}
+
+
+def _atoms(ctx: Context, exprs: tuple[Expr, ...]) -> set[str]:
+    found: set[str] = set()
+    for e in exprs:
+        for x in (e, *walk_exprs(e)):
+            if isinstance(x, VarRef) and x.name in ctx.integers.bools:
+                found |= _atoms(ctx, (ctx.integers.bools[x.name],))
+            p = ctx.integers.poly(x)
+            found |= set() if p is None else p.atoms
+    return found
+
+
+def _constant(f: Footprint) -> bool:
+    values = [a for a in f.site.call.args[1:2] if a is not None]
+    return all(isinstance(a, Const | Static) for a in values)
+
+
+def _scratch(ctx: Context, f: Footprint) -> bool:
+    return any(w.name == f.place.tensor for w in ctx.program.find(WorkspaceDecl))
+
+
+RULE = rule(
+    code="CK323",
+    name="store-overlap",
+    gate="data consistency",
+    page=__doc__,
+    check=check,
+    bad=BAD,
+    good=GOOD,
+)
