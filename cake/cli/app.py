@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
 import traceback
@@ -53,6 +54,10 @@ class Application(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> Any:
         """Run, and leave the process with the command's status."""
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal of another encoding shows `?` for what it lacks; it is no reason to fail.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         sys.exit(self.run(list(sys.argv[1:] if args is None else args)))
 
     def run(self, args: list[str]) -> int:

@@ -18,7 +18,7 @@ from cake.cli.status import Status
 from cake.cli.workload import cases_of, contract_of, dtype_option, shape_option, usage_errors
 from cake.cost import UnknownPart
 from cake.evolve import Budget, EvolveConfig, EvolveResult, Progress, Store, resume, run
-from cake.evolve.summary import ranked
+from cake.evolve.ranking import ranked
 from cake.targets import names
 from cake.workloads import names as workload_names
 

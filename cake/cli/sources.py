@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +21,9 @@ from cake.verify import verify
 from cake.verify.rule import Level
 
 STDIN = "<stdin>"
+
+MAX_BYTES = 8 << 20
+"""Of a schedule file: far above any, and little enough to read a device that never ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +56,18 @@ def read(file: str) -> Text:
     """The text of ``file`` (``-``: standard input).
 
     Raises :class:`Failure`: wrong use for a file that is not there or is a folder, environment for
-    one that cannot be read, rejected for one that is not UTF-8.
+    one that cannot be read, rejected for one that is too large or not UTF-8.
     """
     name = STDIN if file == "-" else file
     try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError) as error:
         raise _unreadable(file, error, Status.USAGE) from None
     except OSError as error:
         raise _unreadable(file, error, Status.ENVIRONMENT) from None
+    if len(raw) > MAX_BYTES:
+        raise Failure(Status.REJECTED, _too_large(name))
     try:
         return Text(file=name, text=raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -74,6 +80,11 @@ def _unreadable(file: str, error: Exception, status: Status) -> Failure:
         UNREADABLE, f"cannot read {file}: {reason}", facts={"path": file, "reason": reason}
     )
     return Failure(status, finding)
+
+
+def _too_large(file: str) -> Diagnostic:
+    message = f"{file} has more than {MAX_BYTES} bytes, which no schedule has"
+    return Diagnostic.of(codes.TOO_LARGE, message, facts={"limit": MAX_BYTES})
 
 
 def _not_text(file: str, raw: bytes, error: UnicodeDecodeError) -> Diagnostic:

@@ -187,6 +187,12 @@ def test_a_file_that_cannot_be_read_is_the_machines_fault(document: Document) ->
     assert found["diagnostics"][0]["code"] == "CK951"
 
 
+def test_a_file_without_end_is_rejected(document: Document) -> None:
+    found = document("check", "/dev/zero")
+    assert found["status"] == "rejected"
+    assert found["diagnostics"][0]["code"] == "CK006"
+
+
 def test_an_incomplete_verdict_ends_with_3(
     cake: Cake, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,17 @@ def test_a_full_disk_leaves_no_half_written_file(start: Start, good: Path, tmp_p
     assert list(folder.iterdir()) == []
 
 
+def test_a_terminal_of_another_encoding_is_no_reason_to_fail(
+    start: Start, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    odd = good.rename(good.with_name(os.fsdecode("größer∂".encode() + b"\xff.py")))
+    child = start("check", odd, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (0, b"")
+    assert "größer??.py: accepted".encode("latin-1") in out
+
+
 @pytest.mark.parametrize(("no_color", "coloured"), [("1", False), ("", True)])
 def test_colour_needs_a_terminal_and_respects_no_color(
     start: Start, bad: Path, monkeypatch: pytest.MonkeyPatch, no_color: str, coloured: bool

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from cake.codegen import build
+from cake.codegen.build import BuildError
+from cake.diag import Diagnostic
 from cake.lang.elaborate import parse
 from cake.lang.printer import print_program
 from cake.simulate import ORDERS
@@ -55,6 +58,20 @@ def test_show_prints_what_a_schedule_becomes(
 ) -> None:
     assert text in cake("show", good, "--what", what).stdout
     assert text in document("show", good, "--what", what)["schedules"][0]["text"]
+
+
+@pytest.mark.parametrize("arguments", [("build",), ("show", "--what", "ptx")])
+def test_a_missing_compiler_is_the_machines_fault(
+    document: Document, good: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    def missing() -> None:
+        raise BuildError([Diagnostic.of("CK608", "NVRTC cannot be loaded")])
+
+    monkeypatch.setattr(build, "_nvrtc", missing)
+    build.compiler_version.cache_clear()
+    found = document(*arguments, good)
+    assert found["status"] == "environment"
+    assert found["diagnostics"][0]["code"] == "CK608"
 
 
 def test_findings_do_not_mix_with_what_is_shown(cake: Cake, bad: Path) -> None:
