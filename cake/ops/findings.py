@@ -57,3 +57,10 @@ NAN_START = _code(
     "from `row_vector(f32, rows, fill=inf, partial=True)` (`-inf` for argmax). A row vector\n"
     "without a fill holds nothing yet, which the simulator shows as NaN.",
 )
+TRAPPED = _code(
+    "CK597",
+    "trapped",
+    "a trap that was reached",
+    "The program asked for this end with `trap(condition)`: what the condition excludes has\n"
+    "happened. On the GPU the kernel ends with an error and its context is lost.",
+)

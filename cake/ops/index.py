@@ -1,4 +1,4 @@
-"""Where a thread stands: ``lane``, ``warp``, ``thread``, ``cta_rank``. One table."""
+"""Where a thread stands: ``lane``, ``warp``, ``thread``, its CTA, the grid. One table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from cake.ops.machine import Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Index:
-    """``varies`` tells from the unit's threads whether they see different values."""
+    """``varies`` tells from the unit's threads whether they see different values.
+
+    ``c`` is the C expression; it may call ``device``, a function given as (name, code).
+    """
 
     name: str
     c: str
+    device: tuple[str, str] | None = None
     varies: Callable[[int], bool]
     value: Callable[[Unit], Any]
     doc: str
@@ -31,6 +35,14 @@ def _threads(unit: Unit) -> Any:
     return np.arange(unit.threads, dtype=np.int32)
 
 
+_SMID = (
+    "sm_index",
+    """__device__ __forceinline__ int sm_index() {
+  int sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  return sm;
+}""",
+)
 _TABLE = (
     _Index(
         name="lane",
@@ -60,6 +72,31 @@ _TABLE = (
         value=lambda unit: np.int32(unit.block_rank),
         doc="The rank of the CTA in its cluster as i32; 0 without a cluster.",
     ),
+    _Index(
+        name="block_index",
+        c="(int)blockIdx.x",
+        varies=lambda threads: False,
+        value=lambda unit: np.int32(unit.block),
+        doc="The number of the CTA in the grid as i32, from 0 on. With `grid_size` it tells the"
+        " last of the CTAs that count themselves from the others.",
+    ),
+    _Index(
+        name="grid_size",
+        c="(int)gridDim.x",
+        varies=lambda threads: False,
+        value=lambda unit: np.int32(unit.grid_size),
+        doc="The number of CTAs launched, as i32. A persistent grid has at most as many as are"
+        " resident at once.",
+    ),
+    _Index(
+        name="smid",
+        c="sm_index()",
+        device=_SMID,
+        varies=lambda threads: False,
+        value=lambda unit: np.int32(unit.block),
+        doc="The number of the multiprocessor that runs the CTA, as i32: for measurements and for"
+        " data kept per multiprocessor. In the simulator every CTA has one of its own.",
+    ),
 )
 
 
@@ -71,6 +108,8 @@ def _define(entry: _Index) -> None:
         return np.asarray(entry.value(unit))
 
     def emit(cg: Emitter, call: Call, dest: str | None) -> str:
+        if entry.device is not None:
+            cg.helper(*entry.device)
         return entry.c
 
     register(
@@ -78,7 +117,7 @@ def _define(entry: _Index) -> None:
             name=entry.name,
             params=(),
             doc=entry.doc,
-            source="PTX ISA, Special Registers: %laneid, %tid, %cluster_ctarank",
+            source="PTX ISA, Special Registers: %laneid, %tid, %cluster_ctarank, %ctaid, %smid",
             typing=typing,
             effects=no_effects,
             meaning=meaning,

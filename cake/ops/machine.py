@@ -72,6 +72,10 @@ class Unit(Protocol):
     """Unit index within its role."""
     role: str
     program: Program
+    block: int
+    """Number of the CTA in the grid."""
+    grid_size: int
+    """CTAs launched."""
     block_rank: int
     """Rank of the CTA in its cluster."""
     cluster_size: int
@@ -96,6 +100,10 @@ class Unit(Protocol):
         ...
 
     def resource(self, name: str) -> ResourceDecl: ...
+
+    def clock(self) -> int:
+        """A number that grows from call to call of the whole launch: what stands for time."""
+        ...
 
     def extent(self, tensor: str, axis: int) -> int:
         """Extent of a global tensor along an axis."""

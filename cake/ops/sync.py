@@ -34,6 +34,7 @@ def define(
     params: tuple[Param, ...] = (),
     requires: str | None = None,
     convergent: bool = True,
+    units: frozenset[str] = frozenset({"warp", "warpgroup"}),
     issue: int = 1,
 ) -> Primitive:
     """Register a synchronising statement that takes ``issue`` instructions a warp.
@@ -66,6 +67,7 @@ def define(
             emit={"": emitted},
             requires=requires,
             convergent=convergent,
+            units=units,
         )
     )
 

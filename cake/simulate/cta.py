@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any
 
 from cake.ir.program import Barrier, Pipeline, Program, Smem
@@ -20,12 +21,13 @@ from cake.simulate.stamps import Stamps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What all CTAs of a launch share."""
+    """What all CTAs of a launch share; ``ticks`` stand for time."""
 
     program: Program
     tensors: Mapping[str, GlobalTensor]
     scalars: Mapping[str, Any]
     grid_size: int
+    ticks: Iterator[int] = field(default_factory=count)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -48,9 +48,14 @@ class UnitState(MemoryUnit):
 
     def __init__(self, cta: Cta, role: Role, index: int, identity: int) -> None:
         super().__init__(cta, role, index, identity)
+        self.block = cta.block
+        self.grid_size = cta.launch.grid_size
         self.block_rank = cta.rank
         self.cluster_size = len(cta.cluster)
         self.cursors: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def clock(self) -> int:
+        return next(self.cta.launch.ticks)
 
     # -- asynchronous work ---------------------------------------------------------------------
 
