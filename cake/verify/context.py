@@ -16,7 +16,7 @@ from cake.ir.nodes import (
     walk_exprs,
     walk_stmts,
 )
-from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role
+from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role, Smem
 from cake.ops.layout import SmemLayout, smem_layout
 from cake.ops.rings import RingFacts, ring_facts
 from cake.ops.warps import WarpPlan, warp_plan
@@ -64,10 +64,16 @@ class Context:
         owners = {b: [r for r in rings if b in r.buffers] for r in rings for b in r.buffers}
         return {b: found[0] for b, found in owners.items() if len(found) == 1}
 
-    def aliases(self, a: str, b: str) -> bool:
-        """Whether two buffers share bytes of a pool."""
+    @cached_property
+    def aliases(self) -> dict[str, frozenset[str]]:
+        """For each buffer that shares bytes of a pool with others, those others."""
+        pooled = [b.name for b in self.program.find(Smem) if b.pool is not None]
+        found = {a: frozenset(b for b in pooled if self._overlap(a, b)) for a in pooled}
+        return {a: others for a, others in found.items() if others}
+
+    def _overlap(self, a: str, b: str) -> bool:
         x, y = self.layout.buffers[a], self.layout.buffers[b]
-        return x.offset < y.offset + y.bytes and y.offset < x.offset + x.bytes
+        return a != b and x.offset < y.offset + y.bytes and y.offset < x.offset + x.bytes
 
     @cached_property
     def smem_uses(self) -> dict[str, dict[str, Site]]:
@@ -165,8 +171,9 @@ class Context:
                 for access, view in views(other)
                 if other.role is not role and access.proxy == "async" and access.action == "read"
             )
-            memory = MemoryFlow(self.program, self.integers, role, sites, self.rings, handed)
-            found += memory.follow()
+            found += MemoryFlow(
+                self.program, self.integers, role, sites, self.rings, handed, self.aliases
+            ).follow()
         return tuple(found)
 
     def roles_of(self, buffer: str) -> set[str]:

@@ -10,20 +10,27 @@ expressions of two roles are equal if they have equal values. What variables hol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd, lcm
 
-from cake.ir.nodes import Call, Const, DimRef, Expr, For, Static, TensorRef, VarRef, walk_calls
+from cake.ir.nodes import Call, Const, DimRef, Expr, For, Static, TensorRef, VarRef
 from cake.ir.program import Grid, Program, Smem, Tiles
 from cake.ir.types import Scalar
 from cake.ops.base import Access, lookup
 from cake.verify.atoms import Atoms, Bound
+from cake.verify.conditions import (
+    COMPARISONS,
+    comparison,
+    conjuncts,
+    constant,
+    divisibility,
+    written_tensors,
+)
 from cake.verify.poly import ZERO, Poly
 from cake.verify.values import assign_values
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALL = re.compile(r"(?!min\(|max\()[A-Za-z_]\w*\(")
-_COMPARE = frozenset({"lt", "le", "gt", "ge", "eq"})
 
 INT_LIMIT = 2**31
 """Dimensions and the number of tiles are below this."""
@@ -49,7 +56,7 @@ class Integers:
         self.atoms = Atoms()
         self.values: dict[str, Poly] = {}
         self.occurrences: dict[int, Poly] = {}
-        self.written = frozenset(_written(program))
+        self.written = frozenset(written_tensors(program))
         self.assumed: list[Poly] = []
         self.conditions: dict[str, Poly] = {}
         self.loops: dict[int, tuple[Poly, Poly]] = {}
@@ -73,7 +80,7 @@ class Integers:
         divisors = dict.fromkeys(self.program.dims, 1)
         for guard in self.program.guards:
             for part in conjuncts(guard.cond):
-                if (found := _divisibility(part)) is not None and found[0] in divisors:
+                if (found := divisibility(part)) is not None and found[0] in divisors:
                     divisors[found[0]] = lcm(divisors[found[0]], found[1])
         for name, n in divisors.items():
             key = name if n == 1 else f"{name}/{n}"
@@ -90,7 +97,7 @@ class Integers:
 
     def _poly(self, e: Expr) -> Poly | None:
         if isinstance(e, Const | Static):
-            value = _value(e)
+            value = constant(e)
             return None if value is None else Poly.number(value)
         if not isinstance(e.type, Scalar) or not e.type.dtype.is_int:
             return None
@@ -139,7 +146,7 @@ class Integers:
         """``select(x == n - 1, 0, x + 1)`` is ``(x + 1) % n`` for x in [0, n)."""
         cond, zero, other = e.args
         following = None if other is None else self.poly(other)
-        if not isinstance(cond, Call) or cond.op != "eq" or _value(zero) != 0:
+        if not isinstance(cond, Call) or cond.op != "eq" or constant(zero) != 0:
             return None
         a, b = (None if x is None else self.poly(x) for x in cond.args[:2])
         if a is None or b is None or following is None:
@@ -277,26 +284,16 @@ class Integers:
             return self.facts(cond.args[0], not holds)
         if cond.op == ("and_" if holds else "or_"):
             return [f for a in cond.args if a is not None for f in self.facts(a, holds)]
-        if cond.op not in _COMPARE or None in cond.args[:2]:
+        if cond.op not in COMPARISONS or None in cond.args[:2]:
             return []
         a, b = (self.poly(x) for x in cond.args[:2] if x is not None)
         if a is None or b is None:
             return []
-        return _comparison(cond.op, a, b, holds)
+        return comparison(cond.op, a, b, holds)
 
     def proved(self, p: Poly, given: Sequence[Poly] = ()) -> bool:
         """Whether ``p >= 0`` follows from the guards, the ranges and ``given[i] >= 0``."""
         return self.atoms.nonnegative(p, (*self.assumed, *given))
-
-
-def _comparison(op: str, a: Poly, b: Poly, holds: bool) -> list[Poly]:
-    if op == "eq":
-        return [a - b, b - a] if holds else []
-    if op in ("gt", "ge"):
-        a, b, op = b, a, {"gt": "lt", "ge": "le"}[op]
-    if holds:
-        return [b - a - 1] if op == "lt" else [b - a]
-    return [a - b] if op == "lt" else [a - b - 1]
 
 
 def unit_key(role: str) -> str:
@@ -307,43 +304,3 @@ def unit_key(role: str) -> str:
 def from_data(atom: str) -> bool:
     """Whether an atom's value comes from memory, or is not followed."""
     return FRESH in atom or _CALL.match(atom) is not None
-
-
-def conjuncts(cond: Expr) -> Iterator[Expr]:
-    """The parts of a conjunction."""
-    if isinstance(cond, Call) and cond.op == "and_":
-        for a in cond.args:
-            if a is not None:
-                yield from conjuncts(a)
-    else:
-        yield cond
-
-
-def _divisibility(cond: Expr) -> tuple[str, int] | None:
-    """(dimension, n) of ``dimension % n == 0``."""
-    if not isinstance(cond, Call) or cond.op != "eq":
-        return None
-    for left, right in (cond.args[:2], cond.args[1::-1]):
-        if isinstance(left, Call) and left.op == "mod" and _value(right) == 0:
-            dim, n = left.args[0], _value(left.args[1])
-            if isinstance(dim, DimRef) and n:
-                return dim.name, n
-    return None
-
-
-def _value(e: Expr | None) -> int | None:
-    """A compile-time integer."""
-    if isinstance(e, Const | Static) and isinstance(e.value, int):
-        return None if isinstance(e.value, bool) else e.value
-    return None
-
-
-def _written(program: Program) -> Iterator[str]:
-    """Tensors and workspaces that the kernel writes."""
-    for role in program.roles:
-        for call in walk_calls(role.body):
-            primitive = lookup(call.op)
-            for effect in () if primitive is None else primitive.effects(call):
-                place = call.args[effect.operand] if isinstance(effect, Access) else None
-                if isinstance(place, TensorRef) and effect.action != "read":
-                    yield place.tensor

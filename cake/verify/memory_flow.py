@@ -11,6 +11,7 @@ by their index modulo the number of stages, relative to the variables of the enc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cake.ir.nodes import Assign, Block, Bracket, Call, RoleBody, Stmt, VarRef, View
@@ -43,7 +44,7 @@ class MemoryFlow(Flow[Memory]):
     """Follows one role. ``hazards`` are in the order in which they were first met.
 
     ``asynchronous`` names the buffers that the role accesses through the async proxy,
-    ``handed_over`` those that other roles read through it.
+    ``handed_over`` those that other roles read through it, ``aliases`` those that share bytes.
     """
 
     def __init__(
@@ -54,9 +55,11 @@ class MemoryFlow(Flow[Memory]):
         sites: tuple[Site, ...],
         rings: dict[str, tuple[Pipeline, RingFacts]],
         handed_over: frozenset[str],
+        aliases: Mapping[str, frozenset[str]],
     ) -> None:
         super().__init__(integers)
         self.handed_over = handed_over
+        self.aliases = aliases
         self.program = program
         self.role = role
         self.rings = rings
@@ -133,10 +136,14 @@ class MemoryFlow(Flow[Memory]):
         stage = new.region.stage
         if isinstance(stage, frozenset) and stage & state.released:
             self._add("use-after-release", self.sites[new.index].call, new)
+        aliases = self.aliases.get(new.region.buffer, frozenset())
         for old in state.items:
-            both_read = old.action == "read" and new.action == "read"
-            if old.region.buffer == new.region.buffer and not both_read:
+            if old.action == "read" and new.action == "read":
+                continue
+            if old.region.buffer == new.region.buffer:
                 self._meet(old, new)
+            elif old.region.buffer in aliases and new.action != "read":
+                self._meet_alias(old, new)
 
     def _meet(self, old: Item, new: Item) -> None:
         """Report what may go wrong between an unsettled access and a later one."""
@@ -150,6 +157,14 @@ class MemoryFlow(Flow[Memory]):
             if found != "no":
                 self._add(kind, at, old, certain=found == "yes", units=reach == ROLE)
                 return
+
+    def _meet_alias(self, old: Item, new: Item) -> None:
+        """A write to a buffer that shares bytes with another one, still in use."""
+        reach = ROLE if self.units > 1 else UNIT
+        kind = danger(old, new, reach)
+        if kind in ("write-in-flight", "write-unsynced"):
+            certain = self._regions.whole(old.region) and self._regions.whole(new.region)
+            self._add(kind, self.sites[new.index].call, old, certain=certain, units=reach == ROLE)
 
     # -- synchronisation ---------------------------------------------------------------------------
 

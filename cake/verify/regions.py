@@ -114,6 +114,12 @@ class Regions:
         mixed = any(THREAD in a for a in base.atoms)
         return Offset(None) if mixed else Offset(base, part)
 
+    def whole(self, a: Region) -> bool:
+        """Whether a region is all of a buffer that has no stages."""
+        buffer = self.program.resource(a.buffer)
+        assert isinstance(buffer, Smem)
+        return a.stage is None and a.extents == buffer.shape
+
     def overlap(self, a: Region, b: Region, *, between_units: bool) -> Overlap:
         """Whether two regions of one buffer overlap, within a unit or between different units."""
         key = (a, b, between_units)

@@ -13,7 +13,6 @@ overlap is a promise that their contents are never needed together.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.program import Smem
 from cake.verify.alias_flow import AliasFlow
 from cake.verify.context import Context
 from cake.verify.rule import Uncovered, rule
@@ -53,12 +52,9 @@ def kernel(x: Tensor[f32, 64], y: Tensor[f32, 64]):
 
 
 def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
-    pooled = [b.name for b in ctx.program.find(Smem) if b.pool is not None]
-    aliases = {a: frozenset(b for b in pooled if b != a and ctx.aliases(a, b)) for a in pooled}
-    aliases = {a: others for a, others in aliases.items() if others}
     rings = {name: ring for name, (ring, _) in ctx.rings.items()}
     for role in ctx.program.roles:
-        flow = AliasFlow(ctx.integers, role, ctx.sites_of(role), aliases, rings)
+        flow = AliasFlow(ctx.integers, role, ctx.sites_of(role), ctx.aliases, rings)
         for read, write, buffer in flow.follow():
             yield RULE.at(
                 read.call.loc,
@@ -67,7 +63,7 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
                 facts={"buffer": buffer},
                 helps=("read it before, or place the buffers apart",),
             )
-    for a, others in aliases.items():
+    for a, others in ctx.aliases.items():
         for b in sorted(others):
             if a < b and ctx.roles_of(a) != ctx.roles_of(b):
                 yield Uncovered(
