@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 from cake.ir.nodes import Call
-from cake.ir.program import Smem
 from cake.ir.types import Type, Void
 from cake.ops import completion
 from cake.ops.base import Access, Cost, Effects, Param, Primitive, Typed, TypingContext, register
+from cake.ops.bulk_rows import check_row, typed_row
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
-from cake.ops.tiles import (
-    check_multiple,
-    freeze,
-    place_of,
-    tile_of,
-    tile_offsets,
-    typed_multiple,
-    typed_tile,
-    view_bytes,
-)
+from cake.ops.tiles import freeze, place_of, tile_of, tile_offsets, view_bytes
 
 
 def _typing(t: TypingContext, call: Call) -> Type | Typed:
-    view, tile, place = typed_tile(t, call.args[0], call.args[1])
-    unit = t.target.bulk_unit
-    if len(tile.shape) != 1 or tile.swizzle:
-        t.fail(
-            f"a bulk copy moves one unswizzled row, got {tile}",
-            view,
-            helps=("use tma_load for tiles of several rows",),
-        )
-    size = view_bytes(view)
-    if size % unit:
-        t.fail(
-            f"a bulk copy moves a multiple of {unit} bytes, got {size}",
-            view,
-            facts={"bytes": size, "multiple_of": unit},
-        )
-    per = unit // tile.dtype.bytes
-    typed_multiple(t, place.index[-1], per, "the last coordinate of the place")
-    typed_multiple(t, view.offsets[-1], per, "the last offset of the view")
-    row = t.resource(view.base)
-    assert isinstance(row, Smem)
-    if len(row.shape) > 1 and row.shape[-1] * tile.dtype.bytes % unit:
-        t.fail(f"rows of {view.base} do not start on multiples of {unit} bytes", view)
+    view, _, _ = typed_row(t, call.args[0], call.args[1])
     return Typed(Void(), (*call.args[:3], completion.typed(t, call, view)))
 
 
@@ -56,9 +26,7 @@ def _effects(call: Call) -> Effects:
 
 def _meaning(unit: Unit, call: Call) -> None:
     (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
-    per = 16 // tile.dtype.bytes
-    check_multiple(unit, call, place.index[-1], per, "the last coordinate of the place")
-    check_multiple(unit, call, view.offsets[-1], per, "the last offset of the view")
+    check_row(unit, call, view, place)
     to, source = freeze(unit, view), freeze(unit, place)
     offsets = tile_offsets(tile.shape, len(place.index))
     unit.issue(
