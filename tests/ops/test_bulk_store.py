@@ -8,7 +8,8 @@ import pytest
 
 from tests.ops.schedules import accepted, cuda, finding, message, run
 
-PARAMS = 'x: Tensor[f32, "N"], h: Tensor[bf16, 4, 64], k: Tensor[i64, 16], e: Tensor[i8, 64], g: Tensor[f32, 4, 64]'
+PARAMS = 'x: Tensor[f32, "N"], h: Tensor[bf16, 4, 64], k: Tensor[i64, 16], e: Tensor[i8, 64]'
+PARAMS += ", g: Tensor[f32, 4, 64]"
 SMEM = "Q = smem(f32, (4, 64))\nH = smem(bf16, (64,))\nK = smem(i64, (16,))\nE = smem(i8, (64,))"
 BODY = """
 i = lane()
