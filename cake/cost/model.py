@@ -189,15 +189,15 @@ class _Model:
             self._usage(
                 "issue", issue, "warp instructions", self._on_sms(issue, rates.issue_slots)
             ),
-            self._usage("smem", smem, "bytes", self._on_sms(smem, rates.smem_bytes)),
+            self._usage("smem", smem, "B", self._on_sms(smem, rates.smem_bytes)),
         ]
         total = sum(requested.values())
         if rates.l2_bytes is None:
             self.assumptions.append(f"no L2 rate is known for {self.device.target.name}")
         else:
-            rows.append(self._usage("l2", total, "bytes", self._on_sms(total, rates.l2_bytes)))
+            rows.append(self._usage("l2", total, "B", self._on_sms(total, rates.l2_bytes)))
         moved = sum(min(size, self._tensor_bytes(name)) for (name, _), size in requested.items())
-        return [*rows, self._usage("hbm", moved, "bytes", moved / self.device.dram)]
+        return [*rows, self._usage("hbm", moved, "B", moved / self.device.dram)]
 
     def _requested(self) -> dict[tuple[str, str], float]:
         """Bytes that the SMs ask of L2, by tensor and direction."""

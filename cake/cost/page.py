@@ -28,10 +28,11 @@ def milliseconds(seconds: float) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A count with a decimal prefix: ``5.5 TFMA``, ``12 Gbytes``."""
+    """A count with a decimal prefix: ``5.5 TFMA``, ``12 GB``, ``3.1 M waits``."""
+    joint = "" if unit.isupper() else " "
     for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= scale:
-            return f"{value / scale:.3g} {prefix}{unit}"
+            return f"{value / scale:.3g} {prefix}{joint}{unit}"
     return f"{value:.3g} {unit}"
 
 
