@@ -7,8 +7,12 @@ from enum import IntEnum
 
 from cake.diag import Diagnostic, Severity
 
-_MACHINE_CODES = frozenset({"CK608", "CK610"})
-"""Findings of the build stage that speak of the machine, not of the program: missing tools."""
+_MACHINE_CODES = frozenset({"CK608", "CK610", "CK822", "CK824", "CK825"})
+"""Findings of other stages that speak of the machine, not of the program: a missing tool or GPU, a
+full disk, a run that another process writes."""
+
+_USAGE_CODES = frozenset({"CK821", "CK823", "CK826"})
+"""Findings about what was asked for: a folder that holds a run, or none, and a bad budget."""
 
 
 class Status(IntEnum):
@@ -42,8 +46,10 @@ class Failure(Exception):
 
 
 def status_of(diagnostics: Sequence[Diagnostic]) -> Status:
-    """What findings mean for the exit status: a lacking machine is not the program's fault."""
+    """What findings mean for the exit status: not every one is the program's fault."""
     errors = [d for d in diagnostics if d.severity is Severity.ERROR]
     if any(d.stage == "environment" or d.code in _MACHINE_CODES for d in errors):
         return Status.ENVIRONMENT
+    if any(d.code in _USAGE_CODES for d in errors):
+        return Status.USAGE
     return Status.REJECTED if errors else Status.ACCEPTED

@@ -152,6 +152,19 @@ def test_colour_needs_a_terminal_and_respects_no_color(
     assert (b"\x1b[" in shown) == coloured
 
 
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(
+    start: Start, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    arguments = ("simulate", good, "--dim", "N=64", "--scalar", "a=2")
+    assert finish(start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)) == (0, "")
+    controller, terminal = os.openpty()
+    child = start(*arguments, stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    assert "100%" in _all_of(controller).decode()
+    assert child.wait(timeout=60) == 0
+
+
 def _all_of(controller: int) -> bytes:
     """Everything that was written to a terminal until its last user left."""
     shown = b""
