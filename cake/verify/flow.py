@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, Protocol, TypeVar
 
 from cake.ir.nodes import Block, Bracket, For, If, Stmt, TileLoop, While
+from cake.verify.counts import condition
 from cake.verify.integers import Integers
 
 MAX_ROUNDS = 12
@@ -74,9 +75,7 @@ class Flow(ABC, Generic[S]):
         for s in block:
             self.statement(s, state)
             if isinstance(s, If):
-                other = self.run(s.orelse, state.copy())
-                state = self.run(s.then, state)
-                self.join_branches(s, state, other)
+                state = self._branch(s, state)
             elif isinstance(s, Bracket):
                 self.enter_bracket(s, state)
                 state = self.run(s.body, state)
@@ -84,6 +83,15 @@ class Flow(ABC, Generic[S]):
             elif isinstance(s, For | TileLoop | While):
                 state = self._loop(s, state)
         self.leave_block(block, state)
+        return state
+
+    def _branch(self, s: If, state: S) -> S:
+        truth = condition(s.cond, self.integers).constant
+        if truth is not None:
+            return self.run(s.then if truth else s.orelse, state)
+        other = self.run(s.orelse, state.copy())
+        state = self.run(s.then, state)
+        self.join_branches(s, state, other)
         return state
 
     def _loop(self, s: Loop, head: S) -> S:
