@@ -95,6 +95,21 @@ def _gemm(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
     return lambda: {"d": product(a.float(), right.float(), out=d)}
 
 
+def _attention(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
+    """torch's fused kernels, into a new tensor: they take no output. They align a causal mask to
+    the first query, so unequal lengths get a mask as a tensor."""
+    torch = _module("torch")
+    q, k, v = tensors["q"], tensors["k"], tensors["v"]
+    lq, lk, causal = q.shape[2], k.shape[2], bool(problem.parameters["causal"])
+    aligned = causal and lq == lk
+    mask = None
+    if causal and not aligned:
+        mask = torch.ones(lq, lk, dtype=torch.bool, device=q.device).tril(lk - lq)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    shared = q.shape[1] != k.shape[1]
+    return lambda: {"o": attention(q, k, v, attn_mask=mask, is_causal=aligned, enable_gqa=shared)}
+
+
 def _assign_torch(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
     """A product with f32 result, then the norms and the argmin, one batch at a time."""
     torch = _module("torch")
@@ -182,6 +197,7 @@ _LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "flashlib": ("torch", "flashlib.primitives.kmeans"),
 }
 _BASELINES: Mapping[tuple[str, str], Baseline] = {
+    ("attention", "torch"): _attention,
     ("gemm", "torch"): _gemm,
     ("kmeans_assign", "flashlib"): _assign_flashlib,
     ("kmeans_assign", "torch"): _assign_torch,

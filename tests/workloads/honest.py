@@ -84,12 +84,36 @@ def softmax(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
     return {"y": narrowed(y, problem, "y")}
 
 
+def attention(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Keys in tiles of 16 from the last to the first, powers rounded to the element type."""
+    dims = problem.dims
+    q = inputs["q"].astype(F32)
+    k, v = (np.repeat(inputs[n].astype(F32), dims["H"] // dims["Hkv"], axis=1) for n in "kv")
+    beyond = dims["Lk"] - dims["Lq"] if problem.parameters["causal"] else dims["Lk"]
+    top = np.full((*q.shape[:-1], 1), -np.inf, F32)
+    total, out = np.zeros_like(top), np.zeros_like(q)
+    with np.errstate(invalid="ignore"):
+        for first in reversed(range(0, dims["Lk"], 16)):
+            keys = np.arange(first, min(first + 16, dims["Lk"]))
+            scores = q @ np.swapaxes(k[:, :, keys], 2, 3) * F32(dims["D"] ** -0.5)
+            seen = keys <= np.arange(dims["Lq"])[:, None] + beyond
+            scores = np.where(seen, scores, F32(-np.inf))
+            best = np.maximum(top, scores.max(axis=-1, keepdims=True))
+            at = np.where(np.isneginf(best), F32(0), best)
+            scale, powers = np.exp(top - at), np.exp(scores - at)
+            total = total * scale + powers.sum(axis=-1, keepdims=True)
+            out = out * scale + narrowed(powers, problem, "v").astype(F32) @ v[:, :, keys]
+            top = best
+    return {"o": narrowed(out / np.where(total == 0, F32(1), total), problem, "o")}
+
+
 def narrowed(value: Array, problem: Problem, name: str) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         return value.astype(problem.dtype_of(name))
 
 
 IMPLEMENTATIONS = {
+    "attention/tiles": attention,
     "gemm/tensor-core": gemm_tensor_core,
     "gemm/sequential": gemm_sequential,
     "kmeans_assign/f32": kmeans_assign,
