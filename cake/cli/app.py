@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -90,9 +90,9 @@ class Application(click.Group):
             click.echo("\ninterrupted", err=True)
             return out.finish(Status.INTERRUPTED)
         except Failure as failure:
-            return _failed(failure.status, failure.diagnostics, out)
+            return _failed(failure.status, failure.diagnostics, out, failure.sources)
         except CakeError as error:
-            return _failed(status_of(error.diagnostics), error.diagnostics, out)
+            return _failed(status_of(error.diagnostics), error.diagnostics, out, error.sources)
         except OSError:
             raise
         except RecursionError:
@@ -113,8 +113,17 @@ def _refused(error: click.UsageError, out: Output) -> Status:
     return Status.USAGE
 
 
-def _failed(status: Status, diagnostics: Sequence[Diagnostic], out: Output) -> Status:
+def _failed(
+    status: Status,
+    diagnostics: Sequence[Diagnostic],
+    out: Output,
+    sources: Mapping[str, str] | None = None,
+) -> Status:
+    """The findings with the lines that they speak of, and the document."""
+
     def source(file: str) -> str | None:
+        if sources and file in sources:
+            return sources[file]
         with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as text:
             return text.read()
         return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cake.cli.options import cake_command, level_option, schedule_options
 from cake.cli.output import Output
-from cake.cli.sources import elaborate, read
+from cake.cli.sources import Text, elaborate, read
 from cake.cli.status import Status
 from cake.diag import Diagnostics, summary_line
 from cake.lang.elaborate import Parsed
@@ -29,44 +29,47 @@ def command(
     """
     text = read(file)
     parsed = elaborate(text, meta, target)
-    verdicts = {program.name: verify(program, level=level) for program in parsed.programs}
+    verdicts = [verify(program, level=level) for program in parsed.programs]
     found = Diagnostics(parsed.diagnostics)
-    for verdict in verdicts.values():
+    for verdict in verdicts:
         found.extend(verdict.diagnostics)
+    schedules = _schedules(text, parsed, verdicts)
     status = overall(parsed, verdicts)
-    words = {
-        name: verdicts[name].status if name in verdicts else "rejected"
-        for name in text.schedule_names()
-    }
-    targets = {program.name: program.target for program in parsed.programs}
 
     out.findings(tuple(found), text.sources)
     out.table(
         ("schedule", "target", "verdict"),
-        [(name, targets.get(name, "-"), word) for name, word in words.items()],
+        [(s["name"], s["target"] or "-", s["verdict"]) for s in schedules],
     )
-    for name, verdict in verdicts.items():
-        for what in verdict.uncovered:
-            out.line(f"{name}: not covered: {what}")
+    for schedule in schedules:
+        for what in schedule["uncovered"]:
+            out.line(f"{schedule['name']}: not covered: {what}")
     out.heading(f"{text.file}: {status.word}, {summary_line(found)}")
-    entries = {
-        "file": text.file,
-        "schedules": [
-            {
-                "name": name,
-                "target": targets.get(name),
-                "verdict": word,
-                "uncovered": list(verdicts[name].uncovered) if name in verdicts else [],
-            }
-            for name, word in words.items()
-        ],
-    }
-    return out.finish(status, entries, tuple(found))
+    return out.finish(status, {"file": text.file, "schedules": schedules}, tuple(found))
 
 
-def overall(parsed: Parsed, verdicts: Mapping[str, Verdict]) -> Status:
+def _schedules(text: Text, parsed: Parsed, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """What became of each schedule; those that did not elaborate come last."""
+    elaborated = [
+        {
+            "name": program.name,
+            "target": program.target,
+            "verdict": verdict.status,
+            "uncovered": list(verdict.uncovered),
+        }
+        for program, verdict in zip(parsed.programs, verdicts, strict=True)
+    ]
+    known = {program.name for program in parsed.programs}
+    return elaborated + [
+        {"name": name, "target": None, "verdict": "rejected", "uncovered": []}
+        for name in text.schedule_names()
+        if name not in known
+    ]
+
+
+def overall(parsed: Parsed, verdicts: Sequence[Verdict]) -> Status:
     """The worst of the file's parts."""
-    words = {verdict.status for verdict in verdicts.values()}
+    words = {verdict.status for verdict in verdicts}
     if not parsed.ok or "rejected" in words:
         return Status.REJECTED
     return Status.INCOMPLETE if "incomplete" in words else Status.ACCEPTED

@@ -19,6 +19,7 @@ from cake.cli.workload import cases_of, contract_of, dtype_option, shape_option,
 from cake.cost import UnknownPart
 from cake.evolve import Budget, EvolveConfig, EvolveResult, Progress, Store, resume, run
 from cake.evolve.ranking import ranked
+from cake.report import write_report
 from cake.targets import names
 from cake.workloads import names as workload_names
 
@@ -159,10 +160,11 @@ def _advance(advance: Advance, step: Progress) -> None:
 def _finish(out: Output, result: EvolveResult) -> Status:
     """The best candidates, where all of them ended, and where everything is."""
     top = _top(result.folder)
+    report = write_report(result.folder)
     out.table(("candidate", "variant", "ms", "", "meta"), [tuple(row.values()) for row in top])
     ended = ", ".join(f"{count} {name}" for name, count in result.funnel.items() if count)
     out.line(f"\ncandidates: {ended}")
-    for path in result.files:
+    for path in (*result.files, report):
         out.line(f"wrote {path}")
     out.heading(result.message)
     status = Status.REJECTED if result.best is None else Status.ACCEPTED
@@ -177,6 +179,7 @@ def _finish(out: Output, result: EvolveResult) -> Status:
         "evaluations": result.evaluations,
         "seconds": result.seconds,
         "files": [str(path) for path in result.files],
+        "report": str(report),
     }
     return out.finish(status, entries)
 

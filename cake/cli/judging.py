@@ -9,7 +9,7 @@ from typing import Any
 
 from cake.cli.findings import JUDGE_UNAVAILABLE, NOT_PASSED
 from cake.cli.output import Output
-from cake.cli.sources import Text, elaborate
+from cake.cli.sources import Text, programs
 from cake.cli.status import Failure, Status
 from cake.cli.workload import shape_text, usage_errors
 from cake.diag import Diagnostic
@@ -24,9 +24,7 @@ PLUGINS = (PLUGIN,)
 
 def candidate(text: Text, meta: Mapping[str, Any], target: str | None) -> Candidate:
     """The file as a candidate. Raises :class:`Failure` for one that does not elaborate."""
-    parsed = elaborate(text, meta, target)
-    if not parsed.ok:
-        raise Failure(Status.REJECTED, *parsed.diagnostics)
+    programs(text, meta, target)
     return Candidate(
         runner=RUNNER,
         entry=Path(text.file).stem,

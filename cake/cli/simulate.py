@@ -15,7 +15,7 @@ from cake.cli.output import Output
 from cake.cli.simulation import Run, Setup, compared, execute, order_findings, wrong_results
 from cake.cli.sources import Text, chosen, elaborate, programs, read
 from cake.cli.status import Status, status_of
-from cake.cli.tensors import Arrays, check_guards, check_scalars, generated, written
+from cake.cli.tensors import Arrays, check_guards, check_scalars, check_size, generated, written
 from cake.cli.workload import (
     cases_of,
     contract_of,
@@ -113,7 +113,9 @@ def _problem(workload: str, shapes: tuple[str, ...], dtype: str | None) -> Probl
     cases = cases_of(contract, shapes, dtype)
     if len(cases) > 1:
         raise click.UsageError("a simulation takes one --shape")
-    return problem(contract, cases[0].shape, cases[0].dtype)
+    instance = problem(contract, cases[0].shape, cases[0].dtype)
+    check_size(sum(instance.bytes_of(spec.name) for spec in contract.tensors))
+    return instance
 
 
 def _inputs(instance: Problem, families: tuple[str, ...], seed: int) -> Mapping[str, Any]:

@@ -118,7 +118,7 @@ def programs(text: Text, meta: Mapping[str, Any], target: str | None) -> tuple[P
     """The programs of a file without errors; raises :class:`Failure` with all of them else."""
     parsed = elaborate(text, meta, target)
     if not parsed.ok:
-        raise Failure(Status.REJECTED, *parsed.diagnostics)
+        raise Failure(Status.REJECTED, *parsed.diagnostics, sources=text.sources)
     return parsed.programs
 
 
@@ -147,7 +147,7 @@ def checked(text: Text, meta: Mapping[str, Any], target: str | None, level: Leve
     verdicts = [verify(program, level=level) for program in found]
     diagnostics = tuple(d for verdict in verdicts for d in verdict.diagnostics)
     if any(verdict.status == "rejected" for verdict in verdicts):
-        raise Failure(Status.REJECTED, *diagnostics)
+        raise Failure(Status.REJECTED, *diagnostics, sources=text.sources)
     complete = all(verdict.status == "accepted" for verdict in verdicts)
     status = Status.ACCEPTED if complete else Status.INCOMPLETE
     return Checked(programs=found, diagnostics=diagnostics, status=status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from cake.diag import Diagnostic, Severity
@@ -37,12 +37,18 @@ class Status(IntEnum):
 
 
 class Failure(Exception):
-    """A command ends here, with findings that explain why."""
+    """A command ends here, with findings that explain why.
 
-    def __init__(self, status: Status, *diagnostics: Diagnostic) -> None:
+    ``sources`` maps the names of files to their text, for those that cannot be read again.
+    """
+
+    def __init__(
+        self, status: Status, *diagnostics: Diagnostic, sources: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(status, diagnostics)
         self.status = status
         self.diagnostics = diagnostics
+        self.sources = dict(sources or {})
 
 
 def status_of(diagnostics: Sequence[Diagnostic]) -> Status:

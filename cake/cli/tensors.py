@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal
 
 import click
@@ -27,6 +28,9 @@ class Arrays:
     tensors: Mapping[str, Any]
     garbage: frozenset[str]
 
+
+MAX_BYTES = 1 << 30
+"""Of all tensors of a simulation: more would take hours."""
 
 Action = Literal["read", "write", "atomic"]
 
@@ -67,8 +71,10 @@ def generated(programs: Sequence[Program], dims: Mapping[str, int], seed: int) -
         garbage |= written(program) - used - updated - known
         sums |= updated - used - known
         known |= written(program) | used
+    shapes = _shapes(programs, dims)
+    check_size(sum(prod(shape) * dtype.bytes for dtype, shape in shapes.values()))
     arrays = {}
-    for name, (dtype, shape) in _shapes(programs, dims).items():
+    for name, (dtype, shape) in shapes.items():
         # Named streams: a tensor keeps its numbers when another one comes or goes.
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         if name in garbage:
@@ -105,6 +111,14 @@ def _shapes(
             )
         shapes[t.name] = (t.dtype, tuple(dims[d] if isinstance(d, str) else d for d in t.shape))
     return shapes
+
+
+def check_size(total: int) -> None:
+    """Refuse arrays that no one would wait for, before they fill the memory."""
+    if total > MAX_BYTES:
+        raise click.UsageError(
+            f"the tensors take {total} bytes, a simulation at most {MAX_BYTES}: use a smaller shape"
+        )
 
 
 def check_scalars(programs: Sequence[Program], scalars: Mapping[str, float]) -> None:

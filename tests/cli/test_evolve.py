@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cake.cli import evolve, main
+from cake.diag import CakeError, Diagnostic
 from cake.evolve import Budget, EvolveConfig, EvolveResult
 
 Cake = Callable[..., Result]
@@ -54,6 +55,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[EvolveConfig]:
 
     monkeypatch.setattr(evolve, "run", answer)
     monkeypatch.setattr(evolve, "_top", lambda folder: [])
+    monkeypatch.setattr(evolve, "write_report", lambda folder: folder / "report.html")
     return seen
 
 
@@ -62,6 +64,8 @@ def test_a_run_leaves_the_best_schedule_and_says_where(cake: Cake, finished: Pat
     assert result.exit_code == 0
     assert result.stdout.startswith("candidate  variant")
     assert f"wrote {finished}/best/schedule.py\n" in result.stdout
+    assert f"wrote {finished}/report.html\n" in result.stdout
+    assert (finished / "report.html").read_text("utf-8").lower().startswith("<!doctype html>")
     assert "the budget of 1 evaluations is used up" in result.stdout
     check = cake("check", finished / "best" / "schedule.py")
     assert check.exit_code in (0, 3), check.output
@@ -100,7 +104,7 @@ def test_without_a_shape_the_contract_decides(cake: Cake, asked: list[EvolveConf
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([], "name a workload (gemm, kmeans_assign"),
+        ([], "name a workload ("),
         (["nope"], "'nope' is not one of"),
         (["gemm", "--target", "sm_42"], "'sm_42' is not one of"),
         (["gemm", "--budget-evaluations", "0"], "0 is not in the range"),
@@ -131,14 +135,27 @@ def test_a_schedule_file_that_is_missing_is_named_before_the_run_starts(
     assert asked == []
 
 
-def test_a_folder_that_is_no_run_is_rejected(document: Document, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_wrong_use(document: Document, tmp_path: Path) -> None:
     found = document("evolve", "--resume", tmp_path)
+    assert found["status"] == "usage"
     assert found["diagnostics"][0]["code"] == "CK823"
 
 
 def test_a_run_is_never_overwritten(document: Document, finished: Path) -> None:
     found = document("evolve", *SMALL, "--out", finished)
+    assert found["status"] == "usage"
     assert found["diagnostics"][0]["code"] == "CK821"
+
+
+@pytest.mark.parametrize("code", ["CK824", "CK825"])
+def test_what_the_machine_lacks_is_its_fault(
+    document: Document, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    def refuse(config: EvolveConfig, progress: object) -> EvolveResult:
+        raise CakeError([Diagnostic.of(code, "no")])
+
+    monkeypatch.setattr(evolve, "run", refuse)
+    assert document("evolve", "gemm")["status"] == "environment"
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(start: Start, tmp_path: Path) -> None:

@@ -81,6 +81,12 @@ def test_findings_do_not_mix_with_what_is_shown(cake: Cake, bad: Path) -> None:
     assert "error[CK101]" in result.stderr
 
 
+def test_findings_in_standard_input_show_its_lines(cake: Cake, bad: Path) -> None:
+    result = cake("build", "-", input=bad.read_text())
+    assert result.exit_code == 1
+    assert "8 |         j = lan()" in result.stderr
+
+
 def test_one_schedule_of_a_file_is_chosen(cake: Cake, good: Path) -> None:
     good.write_text(good.read_text() + "\n\n" + good.read_text().replace("scale", "again"))
     assert "def again(" not in cake("show", good, "--schedule", "scale").stdout
@@ -184,6 +190,11 @@ def test_equal_seeds_give_equal_inputs(document: Document, rmsnorm: Path) -> Non
             ["--scalar", "eps=1", "--dim", "M=1", "--dim", "D=1", "--dim", "K=1"],
             "there is no dimension K",
         ),
+        (
+            ["--scalar", "eps=1", "--dim", "M=100000", "--dim", "D=100000"],
+            "the tensors take 40000200000 bytes, a simulation at most 1073741824",
+        ),
+        (["--workload", "rmsnorm", "--shape", "M=100000,D=100000"], "use a smaller shape"),
         (["--workload", "nope"], "'nope' is not one of"),
         (["--workload", "rmsnorm", "--shape", "M=3"], "the shape lacks D"),
         (["--workload", "rmsnorm", "--shape", "M:3"], "'M:3' is not of the form DIM=N"),
