@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cake.codegen.build import compile_cubin
-from cake.codegen.compile import FLAGS
-from cake.codegen.cuda import emit_program
+from cake.codegen.compile import compile_program
 from cake.diag import CakeError
 from cake.ir.program import Program
 from cake.lang.elaborate import parse
-from cake.runtime.kernel import LoadedKernel
+from cake.runtime.driver import device
+from cake.runtime.kernel import LoadedKernel, architecture
 
 KERNELS = Path(__file__).parent.parent / "cake" / "kernels"
 
@@ -32,23 +30,17 @@ class Chain:
 
     def _load(self, program: Program) -> tuple[LoadedKernel, frozenset[str]]:
         """Build for the GPU at hand: code for sm_80 runs on sm_90 when it is built for it."""
-        emitted = emit_program(program)
-        arch = program.target if program.target == "sm_90a" else "sm_90"
-        built = compile_cubin(
-            emitted.source,
-            name=emitted.abi.name,
-            target=arch,
-            options=FLAGS,
-            include_cuda_headers=False,
-        )
-        facts = built.facts.entry(emitted.abi.name)
+        here = device(0)
+        compiled = compile_program(program, arch=architecture(program.target, here))
+        abi, built = compiled.abi, compiled.build
+        facts = built.facts.entry(abi.name)
         self.logs.append(
             f"{program.name}: {facts.registers} registers, {facts.spill_store_bytes} B spilled, "
-            f"{emitted.abi.smem_bytes} smem, {emitted.abi.block} threads, "
+            f"{abi.smem_bytes} smem, {abi.block} threads, "
             f"{[n.code for n in built.facts.notices]}"
         )
         names = frozenset(p.name for p in program.params)
-        return LoadedKernel(built.cubin, replace(emitted.abi, target=arch)), names
+        return LoadedKernel(built.cubin, abi), names
 
     def temporaries(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Tensors of the kernels that ``args`` lacks, on the device of torch."""

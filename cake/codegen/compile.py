@@ -37,23 +37,29 @@ class Compiled:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_program(program: Program, *, cache: KernelCache | None = None) -> Compiled:
+def compile_program(
+    program: Program, *, cache: KernelCache | None = None, arch: str | None = None
+) -> Compiled:
     """Emit and build a program, or take the kernel from ``cache``.
 
     The cache knows kernels by their canonical text: an edit that moves lines finds the kernel
-    again, and findings move to the new lines.
+    again, and findings move to the new lines. ``arch`` builds the same code for another
+    architecture than the program's target, such as an sm_80 schedule for an sm_90 device
+    (:func:`cake.runtime.kernel.architecture`); the instructions stay those of the target.
 
     Raises:
         CakeError: the emitter cannot write the program (CK62x).
         BuildError: the compiler refuses what was written (CK601), which is a fault of CAKE.
     """
     emitted = emit_program(program)
+    if arch is not None:
+        emitted = replace(emitted, abi=replace(emitted.abi, target=arch))
     if cache is None:
         result = _build(emitted)
         return _compiled(program, emitted, _entry(emitted, result), result.seconds)
     key = cache_key(
         ir_text=print_program(program),
-        target=program.target,
+        target=emitted.abi.target,
         emitter_version=_emitter_version(emitted),
         compiler_version=compiler_version(),
         flags=FLAGS,

@@ -33,7 +33,9 @@ from cake.kernels import (
     simulate_schedule,
     temporaries,
 )
-from cake.runtime.kernel import LoadedKernel
+from cake.runtime.arrays import adapter_of
+from cake.runtime.driver import Device, device
+from cake.runtime.kernel import LoadedKernel, architecture
 from cake.workloads import Problem
 
 PLUGIN = __name__
@@ -71,14 +73,18 @@ class IrRunner:
         for t in temporaries(self._programs, self._problem):
             self._temporaries[t.name] = _allocate(t, like)
         cache = KernelCache(warn=_ignore)
-        self._launches = [_Launch(p, self._problem, cache) for p in self._programs]
+        here = device(max(adapter_of(like).view(like).device, 0))
+        self._launches = [_Launch(p, self._problem, cache, here) for p in self._programs]
 
 
 class _Launch:
     """One kernel of a schedule with its scalar arguments."""
 
-    def __init__(self, program: Program, problem: Problem, cache: KernelCache) -> None:
-        compiled = compile_program(program, cache=cache)
+    def __init__(
+        self, program: Program, problem: Problem, cache: KernelCache, here: Device
+    ) -> None:
+        arch = architecture(program.target, here)
+        compiled = compile_program(program, cache=cache, arch=arch)
         self._kernel = LoadedKernel(compiled.build.cubin, compiled.abi)
         self._tensors = tuple(t.name for t in program.tensors)
         self._scalars = scalars(program, problem)

@@ -160,6 +160,20 @@ class LoadedKernel:
             raise driver.driver_error(error, f"launching `{self.abi.name}`")
 
 
+def architecture(target: str, device: Device) -> str:
+    """The architecture to build a schedule's code for so that ``device`` runs it.
+
+    Targets with a suffix are exact. Code for a plain target uses nothing that later devices lack,
+    but a cubin runs within its major version only: for a later one it is built anew.
+    (CUDA C++ Programming Guide, "Binary compatibility".)
+    """
+    found = _TARGET.fullmatch(target)
+    major, minor = device.capability
+    if found is None or found["suffix"] or int(found["major"]) >= major:
+        return target
+    return f"sm_{major}{minor}"
+
+
 def check_device(abi: KernelAbi, device: Device) -> None:
     """Raises :class:`LaunchError` unless code for ``abi.target`` runs on ``device``.
 
