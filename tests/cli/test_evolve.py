@@ -19,7 +19,7 @@ Cake = Callable[..., Result]
 Document = Callable[..., dict[str, Any]]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
-SMALL = ("rmsnorm", "--device", "cpu", "--shape", "M=8,D=256", "--workers", "1")
+SMALL = ("softmax", "--device", "cpu", "--shape", "M=8,N=256", "--workers", "1")
 
 
 @pytest.fixture(scope="module")
