@@ -114,6 +114,11 @@ class Context:
                             (fills if e.op == "acquire" else uses).append(e)
         return fills, uses
 
+    def mask_of(self, site: Site) -> Expr | None:
+        """The per-thread condition under which a call acts, if it has one."""
+        names = [p.name for p in site.primitive.params]
+        return site.call.args[names.index("mask")] if "mask" in names else None
+
     def given(self, site: Site, mask: Expr | None = None) -> tuple[Poly, ...]:
         """What is not negative where a call executes: from its conditions and its mask."""
         conditions = [*site.conditions, *([] if mask is None else [(mask, True)])]

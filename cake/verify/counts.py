@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cake.ir.nodes import Block, Call, Expr, For, If, Stmt, TileLoop, VarRef, While, child_blocks
+from cake.ir.nodes import Block, Call, Expr, For, If, Stmt, TileLoop, While, child_blocks
 from cake.verify.atoms import tightened
 from cake.verify.integers import FRESH, Integers
 from cake.verify.poly import ZERO, Poly
@@ -44,7 +44,7 @@ def _inside(s: Stmt, weight: Weight, integers: Integers) -> Poly:
     if isinstance(s, For):
         return _over_range(s, parts[0], integers)
     if isinstance(s, TileLoop):
-        keys = [str(integers.values[v]) for v in s.vars]
+        keys = [str(v) for v in integers.variables[id(s)]]
         return _summed(parts[0], keys, integers.atoms.add(f"tiles of {s.tiles}", [0]), integers)
     if isinstance(s, While):
         return integers.atoms.add(f"while{FRESH}{s.loc.line}:{s.loc.col}", [0]) * parts[0]
@@ -101,8 +101,7 @@ def _summed(each: Poly, keys: list[str], trips: Poly, integers: Integers) -> Pol
 
 def condition(cond: Expr, integers: Integers) -> Poly:
     """A condition as a polynomial that is 0 or 1."""
-    if isinstance(cond, VarRef) and cond.name in integers.bools:
-        cond = integers.bools[cond.name]
+    cond = integers.meanings.get(id(cond), cond)
     if isinstance(cond, Call):
         operands = [a for a in cond.args if a is not None]
         if cond.op == "not_":

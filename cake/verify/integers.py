@@ -43,12 +43,12 @@ FRESH = "@"
 class Integers:
     """Normal forms of a program's integer expressions.
 
-    ``values``: what a name stands for; ``occurrences``: what single uses of a name that changes
-    stand for, by the identity of the use. ``assumed``: polynomials that the guards keep from
-    being negative. ``conditions``: for the key of a condition, what it compares with 0.
-    ``loops``: for the identity of a loop, the number of its present round (from 0) and how many
-    rounds there are (negative means none). ``bools``: the defining expressions of names that are
-    assigned once.
+    ``values``: what dimensions and kernel-level names stand for. By the identity of a node,
+    because names are unique within a role only: ``occurrences``, what a use of a name stands for;
+    ``meanings``, the expression that defines a name used there and assigned once; ``loops``, the
+    number of a loop's present round (from 0) and how many rounds there are (negative means none);
+    ``variables``, the values of a loop's variables. ``assumed``: polynomials that the guards keep
+    from being negative. ``conditions``: for the key of a condition, what it compares with 0.
     """
 
     def __init__(self, program: Program) -> None:
@@ -60,7 +60,8 @@ class Integers:
         self.assumed: list[Poly] = []
         self.conditions: dict[str, Poly] = {}
         self.loops: dict[int, tuple[Poly, Poly]] = {}
-        self.bools: dict[str, Expr] = {}
+        self.variables: dict[int, tuple[Poly, ...]] = {}
+        self.meanings: dict[int, Expr] = {}
         self._cache: dict[int, Poly | None] = {}
         self._texts: dict[int, str] = {}
         self._dims()
@@ -276,8 +277,7 @@ class Integers:
 
     def facts(self, cond: Expr, holds: bool = True) -> list[Poly]:
         """Polynomials that are not negative if ``cond`` has the truth value ``holds``."""
-        if isinstance(cond, VarRef) and cond.name in self.bools:
-            cond = self.bools[cond.name]
+        cond = self.meanings.get(id(cond), cond)
         if not isinstance(cond, Call):
             return []
         if cond.op == "not_" and cond.args[0] is not None:

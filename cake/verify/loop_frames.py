@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cake.ir.nodes import For, TileLoop, View, walk_exprs, walk_stmts
+from cake.ir.nodes import View, walk_exprs, walk_stmts
 from cake.ir.types import Slot
 from cake.verify.flow import Loop
 from cake.verify.integers import FRESH, Integers
@@ -86,9 +86,8 @@ class LoopFrames:
             for inner in walk_stmts((s,)):
                 if id(inner) in self.integers.loops:
                     atoms |= self.integers.loops[id(inner)][0].atoms
-                elif isinstance(inner, For | TileLoop):
-                    names = (inner.var,) if isinstance(inner, For) else inner.vars
-                    atoms.update(a for n in names for a in self.integers.values[n].atoms)
+                for value in self.integers.variables.get(id(inner), ()):
+                    atoms |= value.atoms if id(inner) not in self.integers.loops else set()
             self._local[id(s)] = frozenset(atoms)
         return self._local[id(s)]
 

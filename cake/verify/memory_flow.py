@@ -130,6 +130,9 @@ class MemoryFlow(Flow[Memory]):
             drained=access.completes == "now",
         )
         self._check(item, state)
+        several = self.units > 1 and access.action == "write"
+        if several and self._regions.overlap(item.region, item.region, between_units=True) == "yes":
+            self._add("units-collide", self.sites[i].call, item, units=True)
         state.items.add(item)
 
     def _check(self, new: Item, state: Memory) -> None:

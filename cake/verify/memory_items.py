@@ -32,6 +32,7 @@ HazardKind = Literal[
     "register-lost",
     "store-left",
     "never-fenced",
+    "units-collide",
 ]
 
 

@@ -9,11 +9,13 @@ changes is a fresh atom behind it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cake.ir.nodes import (
     Assign,
     Block,
+    Bracket,
     Call,
     Const,
     Expr,
@@ -24,7 +26,7 @@ from cake.ir.nodes import (
     Stmt,
     TileLoop,
     VarRef,
-    child_blocks,
+    While,
     walk_exprs,
     walk_stmts,
 )
@@ -40,23 +42,27 @@ Advance = tuple[int, int | None]
 
 
 def assign_values(integers: Integers) -> None:
-    """Fill ``integers.values`` and ``integers.occurrences`` for a whole program."""
+    """Say what every use of a name in a program stands for."""
     program = integers.program
     for grid in program.find(Grid):
         for name, extent in zip(grid.vars, grid.extents, strict=True):
-            _variable(integers, name, name, _number(integers, extent))
+            integers.values[name] = _variable(integers, name, _number(integers, extent))
+    meanings: dict[str, Expr] = {}
     for let in program.lets:
-        integers.bools[let.targets[0]] = let.value
+        for e in walk_exprs(let):
+            if isinstance(e, VarRef) and e.name in meanings:
+                integers.meanings[id(e)] = meanings[e.name]
+        meanings[let.targets[0]] = let.value
         value = integers.poly(let.value)
         if value is not None:
             integers.values[let.targets[0]] = value
     for role in program.roles:
-        _RoleValues(integers, role).run()
+        _RoleValues(integers, role, meanings).run()
 
 
-def _variable(integers: Integers, name: str, key: str, stop: Poly) -> None:
+def _variable(integers: Integers, key: str, stop: Poly) -> Poly:
     """A variable that runs from 0 to below ``stop``."""
-    integers.values[name] = integers.atoms.add(key, lows=[0], highs=[stop - 1], exact=True)
+    return integers.atoms.add(key, lows=[0], highs=[stop - 1], exact=True)
 
 
 def _number(integers: Integers, e: Expr) -> Poly:
@@ -66,9 +72,10 @@ def _number(integers: Integers, e: Expr) -> Poly:
 
 
 class _RoleValues:
-    """Walks the body of one role. ``now`` is what the names that change hold."""
+    """Walks the body of one role. ``now`` is what its names hold, ``meanings`` the expressions of
+    those that are assigned once. (Names are unique within a role only.)"""
 
-    def __init__(self, integers: Integers, role: RoleBody) -> None:
+    def __init__(self, integers: Integers, role: RoleBody, meanings: dict[str, Expr]) -> None:
         self.integers = integers
         self.role = role
         decl = integers.program.resource(role.role)
@@ -80,12 +87,14 @@ class _RoleValues:
                 count.update(s.targets)
         self.changing = {name for name, n in count.items() if n > 1}
         self.now: dict[str, Poly] = {}
+        self.meanings = dict(meanings)
         self._fresh = 0
 
     def run(self) -> None:
         if self.role.unit is not None:
             key = f"%unit.{self.role.role}"
-            _variable(self.integers, self.role.unit, key, Poly.number(self.decl.units))
+            units = Poly.number(self.decl.units)
+            self.now[self.role.unit] = _variable(self.integers, key, units)
         self._block(self.role.body, 0)
 
     def _block(self, block: Block, depth: int) -> None:
@@ -99,19 +108,23 @@ class _RoleValues:
                 self._tiles(s, depth)
             elif isinstance(s, If):
                 self._branches(s, depth)
-            else:
-                for inner in child_blocks(s):
-                    self._forget(inner)
-                    self._block(inner, depth)
-                    self._forget(inner)
+            elif isinstance(s, While):
+                self._forget(s.body)
+                self._block(s.body, depth)
+                self._forget(s.body)
+            elif isinstance(s, Bracket):
+                self._block(s.body, depth)
 
     def _uses(self, s: Stmt) -> None:
         """Give thread indices and names that change their values in this statement."""
         threads = self.decl.unit_threads
         sizes = {"lane": WARP, "warp": threads // WARP, "thread": threads}
         for e in walk_exprs(s):
-            if isinstance(e, VarRef) and e.name in self.now:
-                self._occurs(e, self.now[e.name])
+            if isinstance(e, VarRef):
+                if e.name in self.now:
+                    self._occurs(e, self.now[e.name])
+                if e.name in self.meanings:
+                    self.integers.meanings[id(e)] = self.meanings[e.name]
             elif isinstance(e, Call) and e.op in sizes:
                 n = sizes[e.op]
                 key = f"%{e.op}{n}"
@@ -129,15 +142,10 @@ class _RoleValues:
 
     def _assign(self, s: Assign) -> None:
         if s.targets[0] not in self.changing:
-            self.integers.bools[s.targets[0]] = s.value
+            self.meanings[s.targets[0]] = s.value
         value = self.integers.poly(s.value) if len(s.targets) == 1 else None
         for name in s.targets:
-            if name in self.changing:
-                self.now[name] = self._new(name) if value is None else value
-            elif value is not None:
-                self.integers.values[name] = value
-            else:
-                self.integers.values[name] = self._new(name)
+            self.now[name] = self._new(name) if value is None else value
 
     def _branches(self, s: If, depth: int) -> None:
         before = dict(self.now)
@@ -155,8 +163,9 @@ class _RoleValues:
     def _loop(self, s: For, depth: int) -> None:
         found = self.integers.range_of(s)
         if found is None:
-            self.integers.values[s.var] = self._new(s.var)
             self._forget(s.body)
+            self.now[s.var] = self._new(s.var)
+            self.integers.variables[id(s)] = (self.now[s.var],)
             self._block(s.body, depth + 1)
             self._forget(s.body)
             return
@@ -164,7 +173,8 @@ class _RoleValues:
         count = self.integers.floordiv(stop - start + (step - 1), step)
         turn = self.integers.atoms.add(f"i{depth}[{count}]", [0], [count - 1], exact=True)
         self.integers.loops[id(s)] = (turn, count)
-        self.integers.values[s.var] = start + turn * step
+        self.now[s.var] = start + turn * step
+        self.integers.variables[id(s)] = (self.now[s.var],)
         counters = self._counters(s.body)
         self._forget(s.body, keep=set(counters))
         entered = {name: self.now[name] for name in counters}
@@ -179,16 +189,17 @@ class _RoleValues:
     def _tiles(self, s: TileLoop, depth: int) -> None:
         tiles = self.integers.program.resource(s.tiles)
         assert isinstance(tiles, Tiles)
+        self._forget(s.body)
         for i, (name, extent) in enumerate(zip(s.vars, tiles.extents, strict=True)):
             stop = _number(self.integers, extent)
-            _variable(self.integers, name, f"{tiles.name}.{i}", stop)
-        self._forget(s.body)
+            self.now[name] = _variable(self.integers, f"{tiles.name}.{i}", stop)
+        self.integers.variables[id(s)] = tuple(self.now[name] for name in s.vars)
         self._block(s.body, depth + 1)
         self._forget(s.body)
 
     def _forget(self, block: Block, keep: set[str] | None = None) -> None:
         """What a block changes has an unknown value."""
-        for name in _assigned(block) & self.now.keys() - (keep or set()):
+        for name in _assigned(block) & self.changing & self.now.keys() - (keep or set()):
             self.now[name] = self._new(name)
 
     def _advanced(self, start: Poly, advance: Advance, turns: Poly) -> Poly:
@@ -199,8 +210,8 @@ class _RoleValues:
     def _counters(self, body: Block) -> dict[str, Advance]:
         """Names that every round advances equally, by assignments in the body itself."""
         found: dict[str, Advance | None] = {}
-        for s in body:
-            names = _assigned((s,)) & self.now.keys()
+        for s in _straight(body):
+            names = _assigned((s,)) & self.changing & self.now.keys()
             step = _advance(s) if isinstance(s, Assign) and len(s.targets) == 1 else None
             for name in names:
                 found[name] = _sum(found.get(name, (0, None)), step, name in found)
@@ -214,6 +225,15 @@ class _RoleValues:
         return n is None or (
             self.integers.proved(p) and self.integers.proved(Poly.number(n - 1) - p)
         )
+
+
+def _straight(block: Block) -> Iterator[Stmt]:
+    """The statements of a block that run exactly once in it, those of ring brackets included."""
+    for s in block:
+        if isinstance(s, Bracket):
+            yield from _straight(s.body)
+        else:
+            yield s
 
 
 def _assigned(block: Block) -> set[str]:

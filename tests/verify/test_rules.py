@@ -51,6 +51,12 @@ def test_contested_rules_are_notes_at_level_idiom() -> None:
         assert v.status == "accepted", found(v)
 
 
+def test_there_are_rules_of_every_gate_and_layer() -> None:
+    assert len(RULES) >= 45
+    assert {r.layer for r in RULES} == {"L0", "L1"}
+    assert len({r.gate for r in RULES}) == 4
+
+
 def test_codes_follow_the_layers() -> None:
     for rule in RULES:
         assert re.fullmatch(r"CK3\d\d" if rule.layer == "L0" else r"CK4\d\d", rule.code)

@@ -61,7 +61,7 @@ def kernel(x: Tensor[f32, 32, 32], y: Tensor[f32, "M", 32]):
 
 
 def check(ctx: Context) -> Iterator[Diagnostic]:
-    for role in ctx.program.roles:
+    for role in ctx.program.roles if ctx.cluster > 1 else ():
         places: list[tuple[Span, str, tuple[Around, ...]]] = [
             (b.loc, f"a step of ring {b.pipeline}", around)
             for b, around in brackets_of(role)

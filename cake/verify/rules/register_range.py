@@ -65,6 +65,7 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
                     "high": limits.high,
                     "multiple_of": limits.step,
                 },
+                helps=(f"use {limits.low} for a role that only copies",),
             )
 
 

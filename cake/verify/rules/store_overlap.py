@@ -15,8 +15,9 @@ atomic or reducing stores; a constant, such as a flag, may be stored by all.)
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.nodes import Const, Expr, Static, TileLoop, VarRef, walk_exprs
+from cake.ir.nodes import Const, Expr, Static, TileLoop, walk_exprs
 from cake.ir.program import Grid, WorkspaceDecl
+from cake.ir.types import Scalar
 from cake.verify.context import Context
 from cake.verify.footprints import Footprint, footprints
 from cake.verify.integers import FRESH
@@ -68,18 +69,19 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
 
 def _coordinates(ctx: Context, f: Footprint) -> set[str]:
     """Atoms of the grid's or tile loop's coordinates that take several values."""
-    names = [v for g in ctx.program.find(Grid) for v in g.vars]
-    names += [v for a in f.site.around if isinstance(a.stmt, TileLoop) for v in a.stmt.vars]
-    atoms = {str(ctx.integers.values[n]) for n in names}
-    return {a for a in atoms if ctx.integers.atoms.get(a).highs[0].value.constant != 0}
+    values = [ctx.integers.values[v] for g in ctx.program.find(Grid) for v in g.vars]
+    for a in f.site.around:
+        if isinstance(a.stmt, TileLoop):
+            values += ctx.integers.variables[id(a.stmt)]
+    return {a for a in map(str, values) if ctx.integers.atoms.get(a).highs[0].value.constant != 0}
 
 
 def _atoms(ctx: Context, exprs: tuple[Expr, ...]) -> set[str]:
     found: set[str] = set()
     for e in exprs:
         for x in (e, *walk_exprs(e)):
-            if isinstance(x, VarRef) and x.name in ctx.integers.bools:
-                found |= _atoms(ctx, (ctx.integers.bools[x.name],))
+            if id(x) in ctx.integers.meanings and isinstance(x.type, Scalar):
+                found |= _atoms(ctx, (ctx.integers.meanings[id(x)],))
             p = ctx.integers.poly(x)
             found |= set() if p is None else p.atoms
     return found
