@@ -258,6 +258,13 @@ def static(call: Call, name: str) -> Any:
     return None if default is REQUIRED else default
 
 
+def pending(call: Call) -> int:
+    """Groups that a draining primitive leaves unfinished: none, unless it says so."""
+    primitive = _REGISTRY[call.op]
+    leaves = any(p.name == "pending" for p in primitive.params)
+    return int(static(call, "pending")) if leaves else 0
+
+
 def no_effects(call: Call) -> Effects:
     """Effects of a pure primitive."""
     return ()
@@ -286,6 +293,7 @@ __all__ = [
     "lookup",
     "no_effects",
     "operand",
+    "pending",
     "register",
     "static",
 ]

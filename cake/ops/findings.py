@@ -64,3 +64,11 @@ TRAPPED = _code(
     "The program asked for this end with `trap(condition)`: what the condition excludes has\n"
     "happened. On the GPU the kernel ends with an error and its context is lost.",
 )
+TMEM_RACE = _code(
+    "CK598",
+    "tmem-race",
+    "a load and a product that use the same tensor memory at the same time",
+    "Products and loads of tensor memory are asynchronous. A load comes after the wait for the\n"
+    "barrier that `tcgen05_commit` named, behind `tcgen05_fence_after()`; the tile is handed back\n"
+    "(an arrival, a barrier) after `tcgen05_wait_ld`, behind `tcgen05_fence_before()`.",
+)

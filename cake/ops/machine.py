@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
 
+from cake.ir.dtypes import DType
 from cake.ir.nodes import Expr
 from cake.ir.program import Program, ResourceDecl
 from cake.ir.types import Type
@@ -64,6 +65,40 @@ class MBarrier(Barrier, Protocol):
         ...
 
 
+class TensorMemory(Protocol):
+    """The CTA's tensor memory: 128 lanes by columns of 32-bit cells. Misuse is a finding."""
+
+    def free_block(self, columns: int) -> int | None:
+        """First column of a free block, None if there is none now."""
+        ...
+
+    def allocate(self, columns: int) -> int:
+        """Take the block that ``free_block`` names; its first column."""
+        ...
+
+    def free(self, column: int, columns: int) -> None: ...
+
+    def read(self, column: int, columns: int, dtype: DType) -> Any:
+        """Elements (lanes, columns) of a 32-bit type."""
+        ...
+
+    def issue(self, column: int, columns: int) -> None:
+        """A product into these columns begins; ``write`` ends it."""
+        ...
+
+    def write(self, column: int, values: Any) -> None:
+        """Store elements (lanes, columns) of a 32-bit type."""
+        ...
+
+    def products(self, column: int, columns: int) -> tuple[int, ...]:
+        """Products issued so far into each of these columns."""
+        ...
+
+    def busy(self, column: int, columns: int) -> bool:
+        """Is a product into one of these columns in flight?"""
+        ...
+
+
 class Unit(Protocol):
     """A running warp or warpgroup."""
 
@@ -100,6 +135,9 @@ class Unit(Protocol):
         ...
 
     def resource(self, name: str) -> ResourceDecl: ...
+
+    @property
+    def tensor_memory(self) -> TensorMemory: ...
 
     def clock(self) -> int:
         """A number that grows from call to call of the whole launch: what stands for time."""
@@ -196,6 +234,7 @@ class Unit(Protocol):
         peers: Sequence[MBarrier] = (),
         writes_register: Expr | None = None,
         reads_register: Expr | None = None,
+        delivers: Any = None,
     ) -> None:
         """Start an asynchronous operation.
 
@@ -203,7 +242,8 @@ class Unit(Protocol):
         early or as late as the model allows, then completes ``tx`` bytes on ``barrier`` (and on
         each of ``peers``) or retires the operation from its group. ``writes_register`` names an
         accumulator that must not be touched, ``reads_register`` an operand that must not be
-        written, until the unit has waited for the operation.
+        written, until the unit has waited for the operation. ``delivers`` is a new array of
+        registers, the result of the call: it holds the values, but must not be touched before.
         """
         ...
 

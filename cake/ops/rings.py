@@ -29,9 +29,28 @@ from typing import Literal
 
 from cake.ir.nodes import Block, Call, walk_calls
 from cake.ir.program import Cluster, Pipeline, Program, Role
+from cake.ir.types import Resource
 from cake.ops.ring_fills import Fill, FillKind, Site, accesses, fills_of
 
 Side = Literal["fill", "use"]
+RingStep = Literal["acquire", "commit", "wait", "release"]
+_STEPS: dict[str, RingStep] = {
+    "acquire": "acquire",
+    "commit": "commit",
+    "wait": "wait",
+    "release": "release",
+    "tcgen05_commit": "release",
+}
+
+
+def ring_step(call: Call) -> RingStep | None:
+    """What a call does with a slot of a ring, None if nothing.
+
+    A ``tcgen05_commit`` that names a ring releases the slot once the products are complete.
+    """
+    ref = call.args[0] if call.args else None
+    ring = ref is not None and ref.type == Resource("pipeline")
+    return _STEPS.get(call.op) if ring else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

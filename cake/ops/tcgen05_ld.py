@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from cake.ir.nodes import Call, VarRef, View
 from cake.ir.types import RegArray, Type, Void
 from cake.ops import check
@@ -17,8 +20,10 @@ from cake.ops.base import (
     static,
 )
 from cake.ops.emit import Emitter
+from cake.ops.findings import TMEM_RACE
+from cake.ops.machine import Unit, Wait
 from cake.ops.memory_access import word
-from cake.ops.tmem import HOLE, tile_address, typed_tile
+from cake.ops.tmem import tile_address, tile_column, typed_tile
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Columns that one instruction loads in the 32x32b shape."""
@@ -37,6 +42,28 @@ def _typing(t: TypingContext, call: Call) -> Type:
 
 def _effects(call: Call) -> Effects:
     return (Access("read", 0, "tmem", "generic", "tcgen05"),)
+
+
+def _meaning(unit: Unit, call: Call) -> Any:
+    """The values are those of the issue; a finding later says that they were overtaken."""
+    tile, t = call.args[0], call.type
+    assert isinstance(tile, View)
+    assert isinstance(t, RegArray)
+    memory, first = unit.tensor_memory, tile_column(unit, tile) + static(call, "column")
+    block = f"columns [{first}, {first + t.length})"
+    facts = {"column": first, "columns": t.length}
+    if memory.busy(first, t.length):
+        unit.fail(TMEM_RACE, f"{block} are loaded while a product into them is in flight", **facts)
+    values, products = memory.read(first, t.length, t.dtype), memory.products(first, t.length)
+
+    def fetch() -> None:
+        if memory.products(first, t.length) != products:
+            message = f"a product into {block} is issued while a load of them is in flight"
+            unit.fail(TMEM_RACE, message, **facts)
+
+    unit.issue("tcgen05", fetch, lambda nothing: None, delivers=values)
+    unit.commit("tcgen05")
+    return values
 
 
 def _cost(call: Call, threads: int) -> Cost:
@@ -78,6 +105,10 @@ def _wait_effects(call: Call) -> Effects:
     return (SyncEffect("drain", "tcgen05"),)
 
 
+def _wait_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
+    yield Wait(lambda: unit.drained("tcgen05", 0), "tensor memory loads", drains=True)
+
+
 def _emit_wait(cg: Emitter, call: Call, dest: str | None) -> None:
     value = call.args[0]
     assert value is not None
@@ -102,13 +133,12 @@ register(
         source="PTX ISA 9.0, tcgen05.ld, .32x32b",
         typing=_typing,
         effects=_effects,
-        meaning=None,
+        meaning=_meaning,
         cost=_cost,
         emit={"sm_10": _emit},
         requires="tcgen05",
         convergent=True,
         units=frozenset({"warpgroup"}),
-        holes=HOLE,
     )
 )
 register(
@@ -119,12 +149,11 @@ register(
         source="PTX ISA 9.0, tcgen05.wait::ld",
         typing=_wait_typing,
         effects=_wait_effects,
-        meaning=None,
+        meaning=_wait_meaning,
         cost=_cost,
         emit={"sm_10": _emit_wait},
         requires="tcgen05",
         convergent=True,
         units=frozenset({"warpgroup"}),
-        holes=HOLE,
     )
 )

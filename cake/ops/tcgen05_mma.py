@@ -7,16 +7,29 @@ Operands are K-major swizzled views, described as for wgmma with other constants
 
 from __future__ import annotations
 
-from cake.ir.dtypes import BF16, E4M3, E5M2, F16, TF32, DType
+from typing import Any
+
+import numpy as np
+
+from cake.ir.dtypes import BF16, E4M3, E5M2, F16, TF32, DType, numpy_dtype
 from cake.ir.nodes import Call, Const, Expr, View
 from cake.ir.program import Smem
-from cake.ir.types import SmemView, Void
+from cake.ir.types import SmemView, TmemView, Void
 from cake.ops import check
 from cake.ops.base import Access, Cost, Effects, Param, Primitive, Typed, TypingContext, register
 from cake.ops.emit import Emitter
-from cake.ops.tiles import logical_shape
-from cake.ops.tmem import HOLE, LANES, tile_address, typed_tile
-from cake.ops.wgmma_operand import CORE_ROWS, K_BYTES, encode, matrix_operand, typed_operand
+from cake.ops.machine import Unit
+from cake.ops.matmul import accumulate, wide
+from cake.ops.tiles import freeze, logical_shape
+from cake.ops.tmem import LANES, tile_address, tile_column, typed_tile
+from cake.ops.wgmma_operand import (
+    CORE_ROWS,
+    K_BYTES,
+    check_offsets,
+    encode,
+    matrix_operand,
+    typed_operand,
+)
 
 KIND = {BF16: "f16", F16: "f16", TF32: "tf32", E4M3: "f8f6f4", E5M2: "f8f6f4"}
 _FORMAT = {F16: 0, BF16: 1, TF32: 2, E4M3: 0, E5M2: 1}
@@ -71,6 +84,30 @@ def _operands(call: Call) -> tuple[View, View, DType, tuple[int, int]]:
     assert isinstance(b.type, SmemView)
     k, n = logical_shape(b.type)
     return a, b, b.type.dtype, (k, n)
+
+
+def _meaning(unit: Unit, call: Call) -> None:
+    a, b, dtype, (_, n) = _operands(call)
+    tile, init = call.args[0], call.args[3]
+    assert isinstance(tile, View)
+    assert isinstance(tile.type, TmemView)
+    kind, memory, column = tile.type.dtype, unit.tensor_memory, tile_column(unit, tile)
+    overwrite = init is not None and bool(unit.eval(init))
+    check_offsets(unit, call, a, "a")
+    check_offsets(unit, call, b, "b")
+    left, right = freeze(unit, a), freeze(unit, b)
+
+    def fetch() -> tuple[Any, Any]:
+        x, y = (unit.smem_read(view, proxy="async") for view in (left, right))
+        return wide(x, dtype), wide(y, dtype)
+
+    def land(operands: tuple[Any, Any]) -> None:
+        zero = np.zeros((LANES, n), numpy_dtype(kind))
+        before = zero if overwrite else memory.read(column, n, kind)
+        memory.write(column, accumulate(before, *operands, K_BYTES // dtype.bytes))
+
+    memory.issue(column, n)
+    unit.issue("tcgen05", fetch, land)
 
 
 def _cost(call: Call, threads: int) -> Cost:
@@ -162,12 +199,11 @@ register(
         source="PTX ISA 9.0, tcgen05.mma, Matrix Descriptor, Instruction descriptor",
         typing=_typing,
         effects=_effects,
-        meaning=None,
+        meaning=_meaning,
         cost=_cost,
         emit={"sm_10": _emit},
         requires="tcgen05",
         convergent=True,
         units=frozenset({"warp"}),
-        holes=HOLE,
     )
 )

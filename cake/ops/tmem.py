@@ -7,17 +7,30 @@ shared memory; every use of a tile loads it from there. (PTX ISA, "Tensor Memory
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from cake.ir.dtypes import F32, I32, U32
 from cake.ir.nodes import Call, Expr, ResourceRef, View, walk_calls
 from cake.ir.program import Program, Tmem
 from cake.ir.types import SmemView, TmemView, Type, Void
 from cake.ops import check
-from cake.ops.base import Cost, Effects, Param, Primitive, SyncEffect, TypingContext, register
+from cake.ops.base import (
+    Access,
+    Cost,
+    Effects,
+    Param,
+    Primitive,
+    SyncEffect,
+    TypingContext,
+    register,
+)
 from cake.ops.emit import Emitter
+from cake.ops.machine import Unit, Wait
 from cake.ops.memory_access import Form, load_element
 
 LANES = 128
-HOLE = {"meaning": "the simulator has no tensor memory yet"}
 _SOURCE = "PTX ISA 9.0, tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit"
 
 
@@ -55,7 +68,26 @@ def _word(program: Program, tiles: str) -> Expr:
     raise ValueError(f"tensor memory {tiles} is used but no tmem_alloc({tiles}, word) allocates it")
 
 
-def _declared(stage: TypingContext | Emitter, call: Call) -> Tmem:
+def tile_column(unit: Unit, view: View) -> int:
+    """The column of tensor memory at which a tile begins, as the allocation wrote it."""
+    tiles = unit.resource(view.base)
+    assert isinstance(tiles, Tmem)
+    base = int(unit.smem_read(_word(unit.program, view.base), []))
+    return base + (0 if view.stage is None else int(unit.eval(view.stage)) * tiles.shape[1])
+
+
+def words(program: Program) -> frozenset[str]:
+    """Buffers that hold the addresses of allocations: every use of the tiles reads them."""
+    places = (
+        call.args[1]
+        for role in program.roles
+        for call in walk_calls(role.body)
+        if call.op == "tmem_alloc"
+    )
+    return frozenset(place.base for place in places if isinstance(place, View))
+
+
+def _declared(stage: TypingContext | Emitter | Unit, call: Call) -> Tmem:
     ref = call.args[0]
     assert isinstance(ref, ResourceRef)
     tiles = stage.resource(ref.name)
@@ -101,11 +133,27 @@ def _free_typing(t: TypingContext, call: Call) -> Type:
 
 
 def _alloc_effects(call: Call) -> Effects:
-    return (SyncEffect("wait", "tmem"),)
+    return (SyncEffect("wait", "tmem"), Access("write", 1, "smem"))
 
 
 def _free_effects(call: Call) -> Effects:
     return (SyncEffect("arrive", "tmem"),)
+
+
+def _alloc_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
+    tiles, word = _declared(unit, call), call.args[1]
+    assert word is not None
+    memory, count = unit.tensor_memory, columns(tiles)
+    yield Wait(
+        lambda: memory.free_block(count) is not None, f"{count} free columns of tensor memory"
+    )
+    unit.smem_write(word, np.uint32(memory.allocate(count)), [])
+
+
+def _free_meaning(unit: Unit, call: Call) -> None:
+    tiles = _declared(unit, call)
+    column = int(unit.smem_read(_word(unit.program, tiles.name), []))
+    unit.tensor_memory.free(column, columns(tiles))
 
 
 def _cost(call: Call, threads: int) -> Cost:
@@ -154,13 +202,12 @@ register(
         source=_SOURCE,
         typing=_alloc_typing,
         effects=_alloc_effects,
-        meaning=None,
+        meaning=_alloc_meaning,
         cost=_cost,
         emit={"sm_10": _emit_alloc},
         requires="tmem",
         convergent=True,
         units=frozenset({"warp"}),
-        holes=HOLE,
     )
 )
 register(
@@ -172,12 +219,11 @@ register(
         source=_SOURCE,
         typing=_free_typing,
         effects=_free_effects,
-        meaning=None,
+        meaning=_free_meaning,
         cost=_cost,
         emit={"sm_10": _emit_free},
         requires="tmem",
         convergent=True,
         units=frozenset({"warp"}),
-        holes=HOLE,
     )
 )

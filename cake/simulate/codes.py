@@ -143,3 +143,18 @@ BAD_ARGUMENT = _code(
     "an array that does not fit the program's parameters",
     "Arrays must have the element type, the rank and the dimensions that the schedule declares.",
 )
+TMEM_BOUNDS = _code(
+    "CK520",
+    "tmem-out-of-bounds",
+    "an access to tensor memory that is not allocated",
+    "Tensor memory is used between `tmem_alloc` and `tmem_free`, within the columns of one\n"
+    "allocation. A CTA barrier orders the allocation before the uses, and the uses before the\n"
+    "end of it.",
+)
+TMEM_HELD = _code(
+    "CK521",
+    "tmem-not-freed",
+    "a CTA ends while it holds tensor memory",
+    "Columns that are not freed stay taken: the next CTA on the multiprocessor waits for ever.\n"
+    "The warp that allocated frees with `tmem_free`, after a CTA barrier.",
+)

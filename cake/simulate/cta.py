@@ -1,4 +1,4 @@
-"""A CTA: shared memory and barriers."""
+"""A CTA: shared memory, tensor memory and barriers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cake.simulate.errors import Finding
 from cake.simulate.global_memory import GlobalTensor
 from cake.simulate.shared import SharedMemory
 from cake.simulate.stamps import Stamps
+from cake.simulate.tensor_memory import TensorMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Cta:
     lets: Mapping[str, Any]
     stamps: Stamps
     smem: SharedMemory = field(init=False)
+    tensor_memory: TensorMemory = field(init=False)
     hardware: dict[str, HardwareBarrier] = field(default_factory=dict)
     full: dict[str, list[MBarrierState]] = field(default_factory=dict)
     empty: dict[str, list[MBarrierState]] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class Cta:
 
     def __post_init__(self) -> None:
         self.smem = SharedMemory(self.program, self.stamps)
+        self.tensor_memory = TensorMemory(self.program)
         for ring in self.program.find(Pipeline):
             self._ring(ring)
         for bar in self.program.find(Barrier):

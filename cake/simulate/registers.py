@@ -38,8 +38,9 @@ class RegisterState:
 
     def check_read(self, name: str, array: Any, where: Any) -> None:
         """A finding if elements ``where`` (an index of the array) hold nothing or are in flight."""
-        if self._owned and _busy(self._owned, array):
-            raise Finding(IN_FLIGHT, f"{name} is read while wgmma owns it", {"variable": name})
+        user = _user(self._owned, array) if self._owned else None
+        if user is not None:
+            raise Finding(IN_FLIGHT, f"{name} is read while {user} owns it", {"variable": name})
         self.check_written(name, array, where)
 
     def check_written(self, name: str, array: Any, where: Any) -> None:
@@ -53,8 +54,9 @@ class RegisterState:
     def write(self, name: str, array: Any, where: Any) -> None:
         """Elements ``where`` are written; a finding if an operation uses the array."""
         for table, doing in ((self._owned, "owns"), (self._lent, "reads")):
-            if table and _busy(table, array):
-                message = f"{name} is written while wgmma {doing} it"
+            user = _user(table, array) if table else None
+            if user is not None:
+                message = f"{name} is written while {user} {doing} it"
                 raise Finding(IN_FLIGHT, message, {"variable": name})
         if self._unwritten and id(array) in self._unwritten:
             nothing = self._unwritten[id(array)][1]
@@ -63,12 +65,13 @@ class RegisterState:
                 del self._unwritten[id(array)]
 
 
-def _busy(table: dict[int, tuple[Any, list[Operation]]], array: Any) -> bool:
-    """Is an operation in flight that uses the array? Forgets those that have ended."""
+def _user(table: dict[int, tuple[Any, list[Operation]]], array: Any) -> str | None:
+    """What kind of operation in flight uses the array, if any. Forgets those that have ended."""
     entry = table.get(id(array))
     if entry is None:
-        return False
+        return None
     entry[1][:] = [op for op in entry[1] if not op.known]
     if not entry[1]:
         del table[id(array)]
-    return bool(entry[1])
+        return None
+    return entry[1][0].kind

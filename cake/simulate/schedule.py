@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from cake.diag import Related
-from cake.simulate.codes import DEADLOCK, EXIT_IN_FLIGHT, TOO_LONG
+from cake.simulate.codes import DEADLOCK, EXIT_IN_FLIGHT, TMEM_HELD, TOO_LONG
 from cake.simulate.engine import Engine, Operation, Progress
 from cake.simulate.errors import Finding
 from cake.simulate.interpreter import Pause, Step, run_block
@@ -167,6 +167,7 @@ class Schedule:
         if all(t.unit.cta is not unit.cta for t in self.tasks):
             copy = self.engine.copying(self.members[unit.cta.block])
             self._refuse(copy, f"CTA {unit.cta.block} ends")
+            _check_freed(unit)
 
     def _refuse(self, op: Operation | None, what: str) -> None:
         """A finding for an operation in flight at an end; a fault of its own comes first."""
@@ -197,6 +198,15 @@ def _body(u: UnitState) -> Iterator[Step]:
                 u.variables[body.unit] = np.int32(u.index)
             return run_block(u, body.body)
     return iter(())
+
+
+def _check_freed(unit: UnitState) -> None:
+    """The last unit of a CTA has ended: no tensor memory may be left."""
+    blocks = unit.cta.tensor_memory.blocks
+    if blocks:
+        columns = sum(blocks.values())
+        message = f"CTA {unit.cta.block} ends and holds {columns} columns of tensor memory"
+        raise unit.locate(Finding(TMEM_HELD, message, {"columns": columns}))
 
 
 def _in_flight(op: Operation, what: str) -> Finding:

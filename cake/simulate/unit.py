@@ -15,6 +15,7 @@ from cake.simulate.barriers import MBarrierState
 from cake.simulate.cta import Cta
 from cake.simulate.engine import Operation
 from cake.simulate.stamps import Writer
+from cake.simulate.tensor_memory import TensorMemory
 
 Side = Literal["fill", "use"]
 
@@ -54,6 +55,10 @@ class UnitState(MemoryUnit):
         self.cluster_size = len(cta.cluster)
         self.cursors: dict[tuple[str, str], tuple[int, int]] = {}
 
+    @property
+    def tensor_memory(self) -> TensorMemory:
+        return self.cta.tensor_memory
+
     def clock(self) -> int:
         return next(self.cta.launch.ticks)
 
@@ -70,6 +75,7 @@ class UnitState(MemoryUnit):
         peers: Sequence[MBarrier] = (),
         writes_register: Expr | None = None,
         reads_register: Expr | None = None,
+        delivers: Any = None,
     ) -> None:
         op = Operation(
             kind=completion,
@@ -84,6 +90,8 @@ class UnitState(MemoryUnit):
             self.registers_held.own(self.registers(writes_register, read=False), op)
         if reads_register is not None:
             self.registers_held.lend(self.registers(reads_register, read=True), op)
+        if delivers is not None:
+            self.registers_held.own(delivers, op)
         self.cta.engine.issue(op)
 
     def _as_issued(self, work: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from cake.ir.nodes import Assign, Block, Bracket, Call, RoleBody, Stmt, VarRef, View
 from cake.ir.program import NamedBarrier, Pipeline, Program, Role
 from cake.ir.types import Slot
-from cake.ops.base import Access, SyncEffect, static
+from cake.ops.base import Access, SyncEffect, pending
 from cake.ops.rings import RingFacts
 from cake.verify.flow import Flow, Loop
 from cake.verify.integers import Integers
@@ -175,8 +175,8 @@ class MemoryFlow(Flow[Memory]):
         if effect.action == "commit":
             state.items = {x.older(effect.what) for x in state.items}
         elif effect.action == "drain":
-            pending = static(site.call, "pending")
-            state.items = {x.after_drain(effect.what, pending) for x in state.items}
+            left = pending(site.call)
+            state.items = {x.after_drain(effect.what, left) for x in state.items}
         elif effect == SyncEffect("fence", "proxy"):
             state.items = {replace(x, fenced=True) if x.drained else x for x in state.items}
         elif effect.action == "barrier":

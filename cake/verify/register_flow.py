@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cake.ir.nodes import Assign, Block, Call, RoleBody, SetElement, Stmt, VarRef, walk_exprs
-from cake.ops.base import Access, Completion, SyncEffect, static
+from cake.ops.base import Access, Completion, SyncEffect, pending
 from cake.verify.flow import Flow
 from cake.verify.integers import Integers
 from cake.verify.memory_items import OLDEST, Hazard, HazardKind, per_call
@@ -74,8 +74,8 @@ class RegisterFlow(Flow[Holdings]):
                 for h in state.held
             }
         elif effect.action == "drain":
-            pending = static(call, "pending")
-            state.held = {h for h in state.held if h.completes != effect.what or h.age <= pending}
+            left = pending(call)
+            state.held = {h for h in state.held if h.completes != effect.what or h.age <= left}
 
     def _holds(self, i: int) -> Iterator[Held]:
         """What an instruction owns; an accumulator that it also reads counts as written."""

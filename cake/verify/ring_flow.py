@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cake.ir.nodes import Bracket, Call, ResourceRef, RoleBody, Stmt, walk_exprs
+from cake.ops.rings import ring_step
 from cake.verify.flow import Flow
 from cake.verify.integers import Integers
 
 _TAKES = frozenset({"acquire", "wait"})
-_GIVES = frozenset({"commit", "release"})
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class RingFlow(Flow[Slots]):
 
 def _ring_calls(s: Stmt) -> Iterator[tuple[str, Call]]:
     for e in reversed(tuple(walk_exprs(s))):
-        if isinstance(e, Call) and e.op in _TAKES | _GIVES:
+        if isinstance(e, Call) and ring_step(e) is not None:
             ref = e.args[0]
             if isinstance(ref, ResourceRef):
                 yield ref.name, e

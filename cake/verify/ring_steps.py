@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from cake.ir.nodes import Bracket, Call, ResourceRef, RoleBody, Stmt, walk_exprs
+from cake.ops.rings import ring_step
 from cake.verify.concrete import Sample, samples
 from cake.verify.counts import count, equal
 from cake.verify.poly import ZERO, Poly
@@ -31,7 +32,8 @@ def steps_in(s: Stmt, ring: str, kind: StepKind) -> int:
         return int(s.pipeline == ring and kind in _SIDES[s.side])
     if kind == "sync":
         return sum(isinstance(e, Call) and e.op == f"{ring}_sync" for e in walk_exprs(s))
-    return sum(isinstance(e, Call) and e.op == kind and _names(e, ring) for e in walk_exprs(s))
+    calls = (e for e in walk_exprs(s) if isinstance(e, Call))
+    return sum(ring_step(c) == kind and _names(c, ring) for c in calls)
 
 
 def _names(call: Call, ring: str) -> bool:
@@ -104,7 +106,7 @@ def divided_steps(ctx: Context) -> Iterator[DividedStep]:
             (b, b.pipeline, around) for b, around in brackets_of(role)
         ]
         for site in ctx.sites_of(role):
-            if site.call.op in ("acquire", "commit", "wait", "release"):
+            if ring_step(site.call) is not None:
                 ref = site.call.args[0]
                 assert isinstance(ref, ResourceRef)
                 places.append((site.call, ref.name, site.around))

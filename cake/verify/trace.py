@@ -31,6 +31,7 @@ from cake.ir.nodes import (
 from cake.ir.program import Program
 from cake.ir.types import Slot
 from cake.ops.base import SyncEffect, lookup
+from cake.ops.rings import ring_step
 from cake.verify.concrete import Sample, Value, evaluate
 
 MAX_EVENTS = 20_000
@@ -186,12 +187,12 @@ class _Walk:
         name = ref.name if isinstance(ref, ResourceRef) else ""
         if call.op in ("acquire", "wait"):
             self.take(name, call.op, call)
-        elif call.op in ("commit", "release"):
+        elif kind in ("commit", "release"):
             slot = call.args[1]
             held = self.slots.get(slot.name) if isinstance(slot, VarRef) else None
             if held is None:
                 raise Undecided(s)
-            self.add(call.op, name, held[1], call)
+            self.add(kind, name, held[1], call)
         elif name:
             number = 0 if call.args[1] is None else self.known(call.args[1], s)
             self.add(kind, f"{name}[{number}]", -1, call)
@@ -205,15 +206,15 @@ class _Walk:
 
 
 _BARRIERS = {"cta_sync": "cta", "cluster_sync": "cluster"}
-_RING_STEPS = frozenset({"acquire", "commit", "wait", "release"})
 
 
 def _step_of(e: Expr) -> EventKind | None:
     """What a call does as a step, None if it is none."""
     if not isinstance(e, Call):
         return None
-    if e.op in _RING_STEPS:
-        return e.op  # type: ignore[return-value]
+    step = ring_step(e)
+    if step is not None:
+        return step
     if e.op in _BARRIERS:
         return "sync"
     primitive = lookup(e.op)

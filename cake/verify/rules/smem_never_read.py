@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from cake.diag import Diagnostic, Severity
 from cake.ir.program import Smem
+from cake.ops.tmem import words
 from cake.verify.context import Context
 from cake.verify.rule import rule
 
@@ -39,12 +40,13 @@ def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
 
 
 def check(ctx: Context) -> Iterator[Diagnostic]:
+    addresses = words(ctx.program)
     for buffer in ctx.program.find(Smem):
         used = ctx.smem_uses.get(buffer.name, {})
         ring = ctx.owner.get(buffer.name)
         if ring is not None and not ctx.ring_places(ring.name)[1]:
             continue  # the whole ring is never used, which is reported as such
-        if "read" not in used and "atomic" not in used:
+        if "read" not in used and "atomic" not in used and buffer.name not in addresses:
             what = "written but never read" if used else "never used"
             yield RULE.at(
                 buffer.loc,
