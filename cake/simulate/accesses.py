@@ -88,7 +88,7 @@ class MemoryUnit(Evaluator):
             values = np.broadcast_to(values, shape)[chosen]
         rows: Any = SETTLED
         if proxy == "generic":
-            rows = self._rows(self._threads_of(shape, chosen, index), addresses)
+            rows = self._stamped(self._threads_of(shape, chosen, index), addresses)
         memory.store(decl, addresses, values, rows)
 
     def smem_update(
@@ -185,7 +185,7 @@ class MemoryUnit(Evaluator):
             threads = np.full(shape, active[0] if len(active) == 1 else SEVERAL)
         return threads if chosen is None else threads[chosen]
 
-    def _rows(self, threads: Any, addresses: Any) -> Any:
+    def _stamped(self, threads: Any, addresses: Any) -> Any:
         """Rows of the stamps for a store by ``threads``."""
         assert self.place is not None
         first = self.writer.rows(self.place.loc)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NoReturn, cast
 
@@ -85,27 +85,19 @@ class Evaluator:
     # -- expressions ---------------------------------------------------------------------------
 
     def eval(self, e: Expr) -> Any:
-        if isinstance(e, Const):
-            return _constant(e)
-        if isinstance(e, Static):
-            return e.value
-        if isinstance(e, VarRef):
-            return self._variable(e.name)
-        if isinstance(e, DimRef):
-            return self.scalars[e.name]
-        if isinstance(e, Element):
-            return self._element(e)
-        if isinstance(e, Call):
-            return self._call(e)
-        if isinstance(e, ResourceRef):
-            return e.name
-        raise TypeError(f"{type(e).__name__} is a place, not a value")
+        handler = _HANDLERS.get(type(e))
+        if handler is None:
+            raise TypeError(f"{type(e).__name__} is a place, not a value")
+        return handler(self, e)
 
-    def _variable(self, name: str) -> Any:
-        value = self.variables[name]
-        if np.ndim(value) == 2:
-            self.registers_held.check_read(name, value, self.mask if self.diverged else ...)
+    def _variable(self, e: VarRef) -> Any:
+        value = self.variables[e.name]
+        if self.registers_held.watched and np.ndim(value) == 2:
+            self.registers_held.check_read(e.name, value, self._rows())
         return value
+
+    def _dimension(self, e: DimRef) -> Any:
+        return self.scalars[e.name]
 
     def _call(self, e: Call) -> Any:
         result = self.call(e)
@@ -159,51 +151,73 @@ class Evaluator:
     def _element(self, e: Element) -> Any:
         name, array = self._array(e.base)
         index = self._index(e.index, array.shape[1])
-        where = (self.mask, index) if np.ndim(index) == 0 else (self._active(), index[self.mask])
-        self.registers_held.check_read(name, array, where)
-        if np.ndim(index) == 0:
+        if self.registers_held.watched:
+            self.registers_held.check_read(name, array, self._elements(index))
+        if isinstance(index, int):
             return array[:, index].copy()
-        return np.take_along_axis(array, index[:, None], axis=1)[:, 0]
+        return array[np.arange(self.threads), index]
 
     def assign_element(self, base: Expr, at: Expr, value: Any) -> None:
         """``base[at] = value`` in the active threads."""
         name, array = self._array(base)
-        index = self._index(at, array.shape[1])
-        rows = self._active()
-        where = (rows, index if np.ndim(index) == 0 else index[rows])
-        self.registers_held.write(name, array, where)
-        array[where] = np.broadcast_to(np.asarray(value), (self.threads,))[rows]
+        where = self._elements(self._index(at, array.shape[1]))
+        if self.registers_held.watched:
+            self.registers_held.write(name, array, where)
+        array[where] = value if np.ndim(value) == 0 else value[where[0]]
 
     def assign(self, name: str, value: Any) -> None:
         """Assign to an existing variable: in place for arrays, in the active threads."""
         old = self.variables[name]
         if np.ndim(old) == 2:
-            where = self.mask if self.diverged else ...
-            self.registers_held.write(name, old, where)
-            old[where] = np.broadcast_to(value, old.shape)[where]
+            self.registers_held.write(name, old, self._rows())
+            old[self._rows()] = value[self._rows()]
         elif self.diverged:
             self.variables[name] = np.where(self.mask, value, old).astype(np.asarray(old).dtype)
         else:
             self.variables[name] = value
+
+    def _rows(self) -> Any:
+        """Index of the active threads' part of an array."""
+        return self.mask if self.diverged else slice(None)
+
+    def _elements(self, index: Any) -> tuple[Any, Any]:
+        """Index of one element in each active thread."""
+        if isinstance(index, int):
+            return self._rows(), index
+        threads = np.flatnonzero(self.mask)
+        return threads, index[threads]
 
     def _array(self, base: Expr) -> tuple[str, Any]:
         if isinstance(base, VarRef):
             return base.name, self.variables[base.name]
         return "the array", self.eval(base)
 
-    def _active(self) -> Any:
-        return np.nonzero(self.mask)[0]
-
     def _index(self, e: Expr, length: int) -> Any:
         """The index of an element: an int, or one for each thread (0 where it is masked off)."""
-        index = np.asarray(self.eval(e))
-        wanted = index if index.ndim == 0 else index[self.mask]
-        if np.any(wanted < 0) or np.any(wanted >= length):
-            bad = int(wanted.max() if np.any(wanted >= length) else wanted.min())
+        index = self.eval(e)
+        if np.ndim(index) == 0:
+            index = int(index)
+            low = high = index
+        else:
+            index = np.where(self.mask, index, 0)
+            low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= length:
+            bad = low if low < 0 else high
             self.fail(
                 BAD_REGISTER,
                 f"register {bad} is outside an array of {length}",
                 index=bad,
                 length=length,
             )
-        return int(index) if index.ndim == 0 else np.where(self.mask, index, 0)
+        return index
+
+
+_HANDLERS: Mapping[type[Expr], Callable[[Evaluator, Any], Any]] = {
+    Const: lambda self, e: _constant(e),
+    Static: lambda self, e: e.value,
+    VarRef: Evaluator._variable,
+    DimRef: Evaluator._dimension,
+    Element: Evaluator._element,
+    Call: Evaluator._call,
+    ResourceRef: lambda self, e: e.name,
+}

@@ -111,10 +111,10 @@ class GlobalTensor:
 def turns(places: Any) -> Iterator[Any]:
     """Indices into ``places`` such that no turn has a place twice and equal places keep their
     order: what a sequence of atomic updates does, several places at a time."""
-    left = np.arange(np.size(places))
     places = np.asarray(places)
-    while left.size:
-        _, first = np.unique(places[left], return_index=True)
-        first.sort()
-        yield left[first]
-        left = np.delete(left, first)
+    by_place = np.argsort(places, kind="stable")
+    first = np.flatnonzero(np.diff(places[by_place], prepend=-1))
+    # How many equal places come before each.
+    before = np.arange(len(by_place)) - np.repeat(first, np.diff([*first, len(by_place)]))
+    for turn in range(int(before.max(initial=-1)) + 1):
+        yield by_place[before == turn]

@@ -59,13 +59,13 @@ def run_block(u: UnitState, body: Block) -> Iterator[Step]:
 def _statement(u: UnitState, s: Stmt) -> Iterator[Step]:
     if isinstance(s, Assign):
         yield from _assign(u, s)
-        yield from _pause(s)
+        yield from _pauses(s)
     elif isinstance(s, Do):
         yield from _perform(u, s.call)
-        yield from _pause(s)
+        yield from _pauses(s)
     elif isinstance(s, SetElement):
         u.assign_element(s.array, s.index, u.eval(s.value))
-        yield from _pause(s)
+        yield from _pauses(s)
     elif isinstance(s, For):
         yield from _for(u, s)
     elif isinstance(s, If):
@@ -94,10 +94,6 @@ def _pauses(s: Stmt) -> tuple[Pause, ...]:
         return ()
     reads = all(isinstance(e, Access) and e.action == "read" for e in effects)
     return (Pause.READ,) if reads else (Pause.EFFECT,)
-
-
-def _pause(s: Stmt) -> Iterator[Step]:
-    yield from _pauses(s)
 
 
 def _perform(u: UnitState, call: Call) -> Generator[Step, None, Any]:
@@ -161,13 +157,15 @@ def _while(u: UnitState, s: While) -> Iterator[Step]:
     active: Any = u.mask
     while True:
         u.place = s
+        # A thread that has left the loop neither looks at the condition again nor comes back.
+        u.masks.append(active)
         cond = u.eval(s.cond)
+        u.masks.pop()
         if np.ndim(cond) == 0:
             if not bool(cond):
                 return
             yield from run_block(u, s.body)
         else:
-            # A thread that has left the loop does not come back.
             active = active & cond
             if not active.any():
                 return

@@ -22,6 +22,11 @@ class RegisterState:
         self._owned: dict[int, tuple[Any, list[Operation]]] = {}
         self._lent: dict[int, tuple[Any, list[Operation]]] = {}
 
+    @property
+    def watched(self) -> bool:
+        """Is there an array that is not plain data?"""
+        return bool(self._unwritten or self._owned or self._lent)
+
     def fresh(self, array: Any) -> Any:
         """A new array that nothing has been written to."""
         self._unwritten[id(array)] = (array, np.ones(array.shape, np.bool_))
@@ -38,14 +43,14 @@ class RegisterState:
 
     def check_read(self, name: str, array: Any, where: Any) -> None:
         """A finding if elements ``where`` (an index of the array) hold nothing or are in flight."""
-        user = _user(self._owned, array) if self._owned else None
+        user = _user(self._owned, array)
         if user is not None:
             raise Finding(IN_FLIGHT, f"{name} is read while {user} owns it", {"variable": name})
         self.check_written(name, array, where)
 
     def check_written(self, name: str, array: Any, where: Any) -> None:
         """A finding if elements ``where`` hold nothing."""
-        if self._unwritten and id(array) in self._unwritten:
+        if id(array) in self._unwritten:
             nothing = self._unwritten[id(array)][1]
             if np.any(nothing[where]):
                 message = f"{name} is read where no register has been written"
@@ -54,11 +59,11 @@ class RegisterState:
     def write(self, name: str, array: Any, where: Any) -> None:
         """Elements ``where`` are written; a finding if an operation uses the array."""
         for table, doing in ((self._owned, "owns"), (self._lent, "reads")):
-            user = _user(table, array) if table else None
+            user = _user(table, array)
             if user is not None:
                 message = f"{name} is written while {user} {doing} it"
                 raise Finding(IN_FLIGHT, message, {"variable": name})
-        if self._unwritten and id(array) in self._unwritten:
+        if id(array) in self._unwritten:
             nothing = self._unwritten[id(array)][1]
             nothing[where] = False
             if not nothing.any():

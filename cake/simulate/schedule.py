@@ -17,7 +17,7 @@ from cake.simulate.unit import UnitState
 
 PATIENCE = 200
 """Fruitless looks at memory after which asynchronous work goes on without being waited for."""
-MAX_SPINS = 20_000
+MAX_SPINS = 5_000
 """Fruitless looks after which nothing is expected to change any more."""
 MAX_LISTED = 12
 """Units that a report of a deadlock lists."""
