@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 Kind = Literal["float", "int", "uint", "bool"]
@@ -53,6 +54,7 @@ DTYPES: dict[str, DType] = {
 }
 
 
+@cache
 def numpy_dtype(dtype: DType) -> Any:
     """The numpy (or ml_dtypes) type that stores ``dtype``; tf32 is stored as float32."""
     import ml_dtypes
