@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cake.diag import Diagnostic
-from cake.ir.nodes import TensorRef, walk_calls
 from cake.ir.program import Program, ScalarParam
 from cake.kernels.tensors import temporaries
-from cake.ops.base import Access, lookup
-from cake.simulate.orders import Order
-from cake.simulate.run import simulate
+from cake.simulate import Options, Order, simulate_chain
 from cake.workloads import Problem
 
 POISON = 0xFF
@@ -31,25 +28,23 @@ def simulate_schedule(
     """Simulate programs that fit ``problem`` in launch order, until one has findings.
 
     ``tensors`` holds the contract's tensors by name as numpy arrays, written in place; temporaries
-    are made here. Reading what no kernel has written is a finding.
+    are made here. Reading what no kernel has written is a finding, and so is an output that is not
+    written in whole.
     """
     arrays = dict(tensors)
     for t in temporaries(programs, problem):
         arrays[t.name] = poisoned(t.shape, t.dtype)
-    unwritten = set(arrays) - {spec.name for spec in problem.contract.inputs}
-    for program in programs:
-        run = simulate(
-            program,
-            {t.name: arrays[t.name] for t in program.tensors},
-            scalars(program, problem),
-            outputs=unwritten & {t.name for t in program.tensors},
-            order=order,
-            seed=seed,
-        )
-        if not run.ok:
-            return run.findings
-        unwritten -= set(written_tensors(program))
-    return ()
+    inputs = {spec.name for spec in problem.contract.inputs}
+    outputs = {spec.name for spec in problem.contract.outputs} - inputs
+    result = simulate_chain(
+        programs,
+        arrays,
+        {name: value for program in programs for name, value in scalars(program, problem).items()},
+        outputs=outputs,
+        temporaries=arrays.keys() - inputs - outputs,
+        options=Options(order=order, seed=seed),
+    )
+    return result.findings
 
 
 def scalars(program: Program, problem: Problem) -> dict[str, int | float]:
@@ -60,18 +55,6 @@ def scalars(program: Program, problem: Problem) -> dict[str, int | float]:
         for p in program.params
         if isinstance(p, ScalarParam) and isinstance(value := numbers[p.name], int | float)
     }
-
-
-def written_tensors(program: Program) -> Iterator[str]:
-    """Names of the global tensors that a program writes or updates."""
-    for role in program.roles:
-        for call in walk_calls(role.body):
-            primitive = lookup(call.op)
-            for effect in () if primitive is None else primitive.effects(call):
-                if isinstance(effect, Access) and effect.action != "read":
-                    place = call.args[effect.operand]
-                    if isinstance(place, TensorRef):
-                        yield place.tensor
 
 
 def poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
