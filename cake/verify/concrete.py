@@ -9,6 +9,7 @@ from typing import Any
 
 from cake.ir.nodes import Call, Const, DimRef, Expr, Static, VarRef
 from cake.ir.program import Grid, Program, ScalarParam, Tiles
+from cake.ir.types import Scalar
 from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.integers import Integers
 
@@ -57,7 +58,8 @@ def evaluate(e: Expr, values: Mapping[str, Value]) -> Value:
         return 0
     args = [None if a is None else evaluate(a, values) for a in e.args]
     if e.op == "cast":
-        return args[0] if getattr(e.type, "dtype", None) is not None else None
+        whole = isinstance(e.type, Scalar) and e.type.dtype.is_int
+        return int(args[0]) if whole and args[0] is not None else args[0]
     if e.op == "select":
         return None if args[0] is None else args[1] if args[0] else args[2]
     function = _OPERATORS.get(e.op)

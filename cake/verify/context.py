@@ -12,17 +12,20 @@ from cake.ir.nodes import (
     Node,
     ResourceRef,
     RoleBody,
+    Stmt,
     View,
     walk_exprs,
     walk_stmts,
 )
 from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role, Smem
+from cake.ir.types import Scalar
 from cake.ops.layout import SmemLayout, smem_layout
 from cake.ops.rings import RingFacts, ring_facts
 from cake.ops.warps import WarpPlan, warp_plan
 from cake.targets import get
 from cake.targets.model import Target
 from cake.verify.concrete import Sample
+from cake.verify.counts import condition
 from cake.verify.init_flow import InitFlow, Unset
 from cake.verify.integers import Integers
 from cake.verify.memory_flow import MemoryFlow
@@ -30,7 +33,7 @@ from cake.verify.memory_items import Hazard, HazardKind, views
 from cake.verify.poly import Poly
 from cake.verify.register_flow import RegisterFlow
 from cake.verify.ring_steps import DividedStep, divided_steps
-from cake.verify.sites import Site, sites_of
+from cake.verify.sites import Site, controls, sites_of
 from cake.verify.uniformity import Differing, across_cluster, across_units
 
 
@@ -42,6 +45,8 @@ class Context:
         self.target: Target = get(program.target)
         self.blamed: set[str] = set()
         """Rings that a rule has rejected already. Rules about the consequences stay silent."""
+        self.unsettled: list[Stmt] = []
+        """Loops that the flows gave up on, once ``hazards`` are known."""
 
     @cached_property
     def plan(self) -> WarpPlan:
@@ -169,17 +174,31 @@ class Context:
         found: list[Hazard] = []
         for role in self.program.roles:
             sites = self.sites_of(role)
-            found += RegisterFlow(self.integers, role, sites).follow()
+            registers = RegisterFlow(self.integers, role, sites)
+            found += registers.follow()
             handed = frozenset(
                 view.base
                 for other in self.sites
                 for access, view in views(other)
                 if other.role is not role and access.proxy == "async" and access.action == "read"
             )
-            found += MemoryFlow(
+            memory = MemoryFlow(
                 self.program, self.integers, role, sites, self.rings, handed, self.aliases
-            ).follow()
+            )
+            memory.partial = tuple(self._partial(site) for site in sites)
+            found += memory.follow()
+            self.unsettled += [*registers.unsettled, *memory.unsettled]
         return tuple(found)
+
+    def _partial(self, site: Site) -> frozenset[str]:
+        """The conditions round a call that some threads or units of the role may not meet."""
+        differing = self.across_units(site.role.role)
+        return frozenset(
+            f"{'' if a.branch else 'not '}{condition(e, self.integers)}"
+            for a in site.around
+            for e in controls(a.stmt)
+            if differing.differs(e) or (isinstance(e.type, Scalar) and e.type.varying)
+        )
 
     def roles_of(self, buffer: str) -> set[str]:
         """Roles that access a shared-memory buffer."""

@@ -11,7 +11,7 @@ by their index modulo the number of stages, relative to the variables of the enc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from cake.ir.nodes import Assign, Block, Bracket, Call, RoleBody, Stmt, VarRef, View
@@ -45,6 +45,7 @@ class MemoryFlow(Flow[Memory]):
 
     ``asynchronous`` names the buffers that the role accesses through the async proxy,
     ``handed_over`` those that other roles read through it, ``aliases`` those that share bytes.
+    ``partial`` holds, for each call, the conditions round it that only some threads meet.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class MemoryFlow(Flow[Memory]):
         self.asynchronous = frozenset(
             view.base for site in sites for access, view in views(site) if access.proxy == "async"
         )
+        self.partial: tuple[frozenset[str], ...] = (frozenset(),) * len(sites)
         self._of_stmt = per_call(sites)
         self._frames = LoopFrames(sites, integers)
         self._regions = Regions(program, integers, decl)
@@ -113,7 +115,7 @@ class MemoryFlow(Flow[Memory]):
             return
         for effect in site.effects:
             if isinstance(effect, SyncEffect):
-                self._sync(effect, site, state)
+                self._sync(effect, i, state)
                 continue
             view = local_view(site, effect)
             if view is not None:
@@ -171,14 +173,15 @@ class MemoryFlow(Flow[Memory]):
 
     # -- synchronisation ---------------------------------------------------------------------------
 
-    def _sync(self, effect: SyncEffect, site: Site, state: Memory) -> None:
+    def _sync(self, effect: SyncEffect, index: int, state: Memory) -> None:
+        site = self.sites[index]
         if effect.action == "commit":
-            state.items = {x.older(effect.what) for x in state.items}
+            self._each(index, state, lambda x: x.older(effect.what))
         elif effect.action == "drain":
             left = pending(site.call)
-            state.items = {x.after_drain(effect.what, left) for x in state.items}
+            self._each(index, state, lambda x: x.after_drain(effect.what, left))
         elif effect == SyncEffect("fence", "proxy"):
-            state.items = {replace(x, fenced=True) if x.drained else x for x in state.items}
+            self._each(index, state, lambda x: replace(x, fenced=True) if x.drained else x)
         elif effect.action == "barrier":
             self._barrier(self._reach(effect, site), state)
         elif effect == SyncEffect("wait", "mbarrier"):
@@ -187,6 +190,12 @@ class MemoryFlow(Flow[Memory]):
             self._barrier(ROLE, state)
         elif effect == SyncEffect("wait", "cluster"):
             self._barrier(ROLE, state)
+
+    def _each(self, index: int, state: Memory, change: Callable[[Item], Item]) -> None:
+        """Change what the threads that execute a call have accessed: the call may stand under a
+        condition that only some of them meet."""
+        under = self.partial[index]
+        state.items = {change(x) if under <= self.partial[x.index] else x for x in state.items}
 
     def _reach(self, effect: SyncEffect, site: Site) -> int:
         if effect.what == "unit":

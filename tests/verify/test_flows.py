@@ -75,6 +75,11 @@ def kernel(x: Tensor[bf16, "M", 64], y: Tensor[bf16, "M", 64]):
 """
 
 IN_PLACE_SLIPS = {
+    "one thread fences for all": (
+        "                fence_async()\n",
+        "                if thread() == 0:\n                    fence_async()\n",
+        "CK350",
+    ),
     "no fence": ("                fence_async()\n", "", "CK350"),
     "no barrier behind the fence": (
         "fence_async()\n                unit_sync()",

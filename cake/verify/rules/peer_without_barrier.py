@@ -1,7 +1,8 @@
-"""Another CTA's shared memory is read without a cluster barrier before.
+"""Another CTA's shared memory is used without a cluster barrier.
 
-**Rule.** Between a CTA's writes to its shared memory and the reads of a peer (`peer=`) stands a
-cluster barrier that both take part in: `cluster_sync`, or `cluster_arrive` and `cluster_wait`.
+**Rule.** Between a CTA's writes to its shared memory and the reads of a peer (`peer=`), and between
+those and the next writes, stands a cluster barrier that both take part in: `cluster_sync`, or
+`cluster_arrive` and `cluster_wait`.
 
 **If broken.** The peer reads what was there before; or the CTA has not started yet.
 
@@ -55,15 +56,18 @@ _BARRIERS = (SyncEffect("barrier", "cluster"), SyncEffect("wait", "cluster"))
 
 @dataclass(slots=True)
 class _Fresh:
-    """Buffers written since the last cluster barrier; None stands for the kernel's start."""
+    """Buffers written, and buffers read in other CTAs, since the last cluster barrier; None stands
+    for the kernel's start."""
 
     written: set[str | None] = field(default_factory=lambda: {None})
+    read: set[str] = field(default_factory=set)
 
     def copy(self) -> "_Fresh":
-        return _Fresh(set(self.written))
+        return _Fresh(set(self.written), set(self.read))
 
     def join(self, other: "_Fresh") -> None:
         self.written |= other.written
+        self.read |= other.read
 
 
 class _Peers(Flow[_Fresh]):
@@ -79,13 +83,17 @@ class _Peers(Flow[_Fresh]):
             site = self.sites[i]
             for access, view in site.accesses("smem"):
                 assert isinstance(view, View)
-                if _remote(site):
-                    if access.action == "read" and state.written & {None, view.base}:
-                        self.found[site] = view.base
+                if _remote(site) and access.action == "read":
+                    state.read.add(view.base)
+                    if state.written & {None, view.base}:
+                        self.found[site] = f"{view.base} of another CTA is read after its write"
                 elif access.action != "read":
                     state.written.add(view.base)
+                    if view.base in state.read:
+                        self.found[site] = f"{view.base} is written after other CTAs read it"
             if any(e in _BARRIERS for e in site.effects):
                 state.written.clear()
+                state.read.clear()
 
 
 def _remote(site: Site) -> bool:
@@ -97,12 +105,12 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
     if not any(map(_remote, ctx.sites)):
         return
     for role in ctx.program.roles:
-        for site, buffer in _Peers(ctx, role).found.items():
+        for site, what in _Peers(ctx, role).found.items():
             yield RULE.at(
                 site.call.loc,
-                f"{buffer} of another CTA is read, but no cluster barrier orders its write before",
-                facts={"buffer": buffer, "role": role.role},
-                helps=("write cluster_sync() between the write and this",),
+                f"{what} without a cluster barrier between",
+                facts={"role": role.role},
+                helps=("write cluster_sync() between the two",),
             )
 
 

@@ -14,6 +14,7 @@ loop this concerns the next round's write too.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
+from cake.ir.program import Smem
 from cake.verify.context import Context
 from cake.verify.rule import Uncovered, rule
 
@@ -45,6 +46,11 @@ def kernel(x: Tensor[f32, "M", 128], y: Tensor[f32, "M", 128]):
 
 
 def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
+    for buffer in ctx.program.find(Smem):
+        roles = ctx.roles_of(buffer.name)
+        if len(roles) > 1 and buffer.name not in ctx.owner:
+            names = ", ".join(sorted(roles))
+            yield Uncovered(f"the order of accesses to {buffer.name} by roles {names}")
     for h in ctx.hazards:
         if h.site is None:
             continue
@@ -63,6 +69,8 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
                 facts={"buffer": h.subject, "between": "units" if h.units else "threads"},
                 helps=(f"put {barrier} between that access and this write",),
             )
+    for loop in ctx.unsettled:
+        yield Uncovered(f"the loop in line {loop.loc.line}: what it carries round does not settle")
 
 
 RULE = rule(
