@@ -13,7 +13,7 @@ from cake.evolve.config import (
     ProgressCallback,
     Stopped,
 )
-from cake.evolve.run import resume, run
+from cake.evolve.session import resume, run
 from cake.evolve.store import Store
 
 __all__ = [

@@ -54,7 +54,7 @@ class Answer:
 class Pool:
     """Up to ``size`` workers with one setting, started when they are needed.
 
-    A context manager: on the way out every worker is killed, whatever it is doing.
+    A context manager: on the way out every worker is ended.
     """
 
     def __init__(self, setting: Setting, size: int, seconds: float = TASK_SECONDS) -> None:
@@ -73,27 +73,39 @@ class Pool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for worker in (*self._idle, *self._busy):
+        for worker in self._idle:
             worker.kill()
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Answer]:
-        """The answers to ``tasks`` as they come; at most ``size`` are worked on at once."""
+        """The answers to ``tasks`` as they come; at most ``size`` are worked on at once.
+
+        A caller that stops early leaves tasks behind: their workers are ended.
+        """
         waiting = deque(tasks)
-        while waiting or self._busy:
-            while waiting and len(self._busy) < self._size:
-                worker = self._idle.pop() if self._idle else _Worker(self._setting)
-                worker.start(waiting.popleft(), self._seconds)
-                self._busy.append(worker)
-            for worker, late in _ready(self._busy):
-                answer = worker.overdue() if late else worker.answer()
-                if answer is None:
-                    continue
-                self._busy.remove(worker)
-                if late or worker.ended:
-                    worker.kill()
-                else:
-                    self._idle.append(worker)
-                yield answer
+        try:
+            while waiting or self._busy:
+                while waiting and len(self._busy) < self._size:
+                    worker = self._idle.pop() if self._idle else _Worker(self._setting)
+                    self._busy.append(worker)
+                    worker.start(waiting.popleft(), self._seconds)
+                yield from self._answers()
+        finally:
+            for worker in self._busy:
+                worker.kill()
+            self._busy.clear()
+
+    def _answers(self) -> Iterator[Answer]:
+        """The answers that are there within a moment."""
+        for worker, late in _ready(self._busy):
+            answer = worker.overdue() if late else worker.answer()
+            if answer is None:
+                continue
+            self._busy.remove(worker)
+            if late or worker.ended:
+                worker.kill()
+            else:
+                self._idle.append(worker)
+            yield answer
 
 
 def _ready(workers: Sequence[_Worker]) -> list[tuple[_Worker, bool]]:

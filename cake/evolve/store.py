@@ -75,6 +75,10 @@ class Store:
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database and free the lock."""
         self._db.close()
         if self._lock is not None:
             self._lock.close()
@@ -190,8 +194,9 @@ class Store:
         """Keys of the points that are stored."""
         return {r[0] for r in self._db.execute("SELECT key FROM candidates")}
 
-    def close_screening(self, kept: Sequence[int], reason: str) -> None:
-        """Keep some of the estimated candidates; the others are pruned for ``reason``."""
+    def close_screening(self, kept: Sequence[int], reason: str, *, unscreened: int = 0) -> None:
+        """Keep some of the estimated candidates; the others are pruned for ``reason``.
+        ``unscreened`` points were not reached."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE candidates SET status = 'kept' WHERE id = ?", [(i,) for i in kept]
@@ -201,6 +206,7 @@ class Store:
                 (reason,),
             )
             self._set("screened", now())
+            self._set("unscreened", str(unscreened))
 
     def candidates(self, status: str | None = None) -> list[CandidateRow]:
         """Candidates in order of their numbers, all or those of one status."""

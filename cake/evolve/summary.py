@@ -14,6 +14,7 @@ SUMMARY_VERSION = 1
 
 FUNNEL = (
     "points",
+    "unscreened",
     "invalid",
     "unfit",
     "duplicate",
@@ -29,7 +30,8 @@ FUNNEL = (
     "passed",
     "unevaluated",
 )
-"""Where candidates end, in order: all points; four ways out of the screening; those kept; seven
+"""Where candidates end, in order: all points; those that the screening did not reach in its time;
+four ways out of the screening; those kept; seven
 ways to fail an evaluation; those that passed; those that the budget left."""
 
 
@@ -38,7 +40,8 @@ def funnel(store: Store) -> dict[str, int]:
     screened = Counter(c.status for c in store.candidates())
     evaluated = Counter(e.status for e in store.evaluations())
     counts = dict.fromkeys(FUNNEL, 0) | screened | evaluated
-    counts["points"] = sum(screened.values())
+    counts["unscreened"] = int(store.fact("unscreened") or 0)
+    counts["points"] = sum(screened.values()) + counts["unscreened"]
     counts["unevaluated"] = screened["kept"] - sum(evaluated.values())
     return {name: counts[name] for name in FUNNEL}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cake.report.markup import Markup, join, tag
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 16, 48
+LEFT, RIGHT, TOP, BOTTOM = 84, 20, 16, 48
 TICKS = 5
 
 

@@ -13,6 +13,7 @@ from cake.report.markup import Child, Markup, join, tag
 
 STATUS_WORDS = {
     "points": "points of the space",
+    "unscreened": "not screened: time",
     "invalid": "rejected by language, types or require",
     "unfit": "do not fit the shape or an SM",
     "duplicate": "equal programs",
@@ -151,7 +152,7 @@ def curve_section(c: Content) -> Markup:
     failed = len(c.evaluations) - len(dots)
     legend = (
         "A dot is an evaluation that passed; hollow ones spill registers and rank behind the "
-        f"others. {failed} evaluations failed and have no dot."
+        f"others. Evaluations that failed have no dot: {failed}."
     )
     return section(
         "Best so far",

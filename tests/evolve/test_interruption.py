@@ -13,6 +13,7 @@ import pytest
 from cake.diag import CakeError
 from cake.evolve import Budget, Progress, Store, resume, run
 from cake.evolve import database as database_module
+from cake.evolve.start import new_run
 from tests.evolve.samples import config, evaluated, schedule
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,12 +95,13 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(session, tmp_path, finished) 
     assert evaluated(tmp_path / "run")[: len(before)] == before
 
 
-def test_one_process_at_a_time_works_on_a_run(session, tmp_path) -> None:
-    follow_to(session, "evaluate 1")
-    with pytest.raises(CakeError, match="CK822"):
-        resume(tmp_path / "run", workers=1)
-    with Store.open(tmp_path / "run", writable=False) as store:
-        assert store.evaluations()
+def test_one_process_at_a_time_works_on_a_run(finished) -> None:
+    folder = finished[0].folder
+    with Store.open(folder):
+        with pytest.raises(CakeError, match="CK822"):
+            resume(folder)
+        with Store.open(folder, writable=False) as reader:
+            assert reader.evaluations()
 
 
 def test_a_full_disk_is_said_and_costs_nothing_that_was_reported(tmp_path, monkeypatch) -> None:
@@ -156,10 +158,9 @@ def test_outputs_that_cannot_be_written_leave_the_run_whole(tmp_path, monkeypatc
 
 
 def test_a_run_is_never_overwritten(tmp_path) -> None:
-    options = {"budget": Budget(max_evaluations=1, max_seconds=1e-3)}
-    run(config(tmp_path, **options))
+    new_run(config(tmp_path)).close()
     with pytest.raises(CakeError, match="CK821"):
-        run(config(tmp_path, **options))
+        run(config(tmp_path))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database at all, but long enough" * 40])
@@ -171,8 +172,16 @@ def test_what_is_no_run_is_said(tmp_path, content) -> None:
 
 
 def test_a_run_of_another_version_is_not_touched(tmp_path) -> None:
-    run(config(tmp_path, budget=Budget(max_evaluations=1, max_seconds=1e-3)))
+    new_run(config(tmp_path)).close()
     with sqlite3.connect(tmp_path / "run" / "run.sqlite") as db:
         db.execute("PRAGMA user_version = 99")
     with pytest.raises(CakeError, match="has version 99; this CAKE reads version 1"):
-        resume(tmp_path / "run", workers=1)
+        resume(tmp_path / "run")
+
+
+def test_a_run_that_was_killed_while_it_was_made_is_made_anew(tmp_path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.sqlite").touch()
+    store = new_run(config(tmp_path))
+    assert store.setting.workload == "rmsnorm"
+    store.close()

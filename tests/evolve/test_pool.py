@@ -38,30 +38,32 @@ def test_a_setting_survives_json_with_the_order_of_its_domains() -> None:
     assert list(again.variants[0].domains) == ["T", "WARPS", "DP"]
 
 
-def test_answers_hold_a_result_for_each_point() -> None:
-    with Pool(setting(), 1) as pool:
-        (answer,) = pool.run([Task(kind="screen", points=(point(1), point(2)))])
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(setting(), 1) as made:
+        yield made
+
+
+def test_answers_hold_a_result_for_each_point(pool) -> None:
+    (answer,) = pool.run([Task(kind="screen", points=(point(1), point(2)))])
     assert not answer.failure
     assert [r["meta"]["WARPS"] for r in answer.results] == [1, 2]
     assert all(r["status"] == "estimated" for r in answer.results)
 
 
-def test_a_fault_of_cake_is_a_failure_with_its_trace_and_the_worker_lives_on() -> None:
+def test_a_fault_of_cake_is_a_failure_with_its_trace_and_the_worker_lives_on(pool) -> None:
     unknown = Point(variant="no such variant", meta={})
-    with Pool(setting(), 1) as pool:
-        bad, good = pool.run(
-            [Task(kind="screen", points=(unknown,)), Task(kind="screen", points=(point(),))]
-        )
-        assert (bad.failure, good.failure) == ("crashed", "")
-        assert "Traceback" in bad.detail
-        assert len(pool._idle) == 1
+    bad, good = pool.run(
+        [Task(kind="screen", points=(unknown,)), Task(kind="screen", points=(point(),))]
+    )
+    assert (bad.failure, good.failure) == ("crashed", "")
+    assert "Traceback" in bad.detail
+    assert len(pool._idle) == 1
 
 
-def test_a_process_that_dies_fails_its_task_alone() -> None:
-    with Pool(setting(), 1) as pool:
-        list(pool.run([Task(kind="screen", points=(point(),))]))
-        os.kill(pool._idle[0]._process.pid, signal.SIGKILL)
-        dead, good = pool.run([Task(kind="screen", points=(point(),))] * 2)
+def test_a_process_that_dies_fails_its_task_alone(pool) -> None:
+    os.kill(pool._idle[0]._process.pid, signal.SIGKILL)
+    dead, good = pool.run([Task(kind="screen", points=(point(),))] * 2)
     assert (dead.failure, good.failure) == ("crashed", "")
     assert "SIGKILL" in dead.detail
 
@@ -74,11 +76,16 @@ def test_a_process_that_takes_too_long_is_killed() -> None:
         assert not pool._busy
 
 
-def test_no_worker_outlives_the_pool() -> None:
+def test_a_caller_that_stops_early_leaves_no_stale_answer_and_no_process() -> None:
+    tasks = [Task(kind="screen", points=(point(w),)) for w in (1, 2, 4)]
     with Pool(setting(), 2) as pool:
-        list(pool.run([Task(kind="screen", points=(point(w),)) for w in (1, 2)]))
+        answers = pool.run(tasks)
+        next(answers)
+        answers.close()
+        assert not pool._busy
+        (answer,) = pool.run([Task(kind="screen", points=(point(4), point(1)))])
         numbers = [w._process.pid for w in pool._idle]
-    assert numbers
+    assert [r["meta"]["WARPS"] for r in answer.results] == [4, 1]
     for number in numbers:
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)

@@ -4,7 +4,6 @@ from cake.evolve.search import Entry, HillClimb
 from cake.evolve.space import MAX_POINTS, Point, neighbours, points_of
 from tests.evolve.samples import variant
 
-
 GRID = variant(A=tuple(range(8)), B=tuple(range(8)))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from cake.diag import Diagnostic, to_json
@@ -42,6 +43,9 @@ from cake.kernels import elaborate
 
 SCREEN_BATCH = 16
 """Points of one screening task: enough to hide the pipe, few enough to lose on kill -9."""
+
+SCREEN_SHARE = 0.4
+"""Most of the time budget that the screening may take; what it does not reach is left out."""
 
 LEAST_KEPT = 8
 """Candidates that the estimate leaves at least."""
@@ -165,6 +169,8 @@ class _Session:
         if store.fact("screened") is not None:
             return
         points = points_of(self._setting.variants, self._setting.seed)
+        # In random order a screening that is cut short is still a fair sample.
+        Random(self._setting.seed).shuffle(points)
         stored = store.screened_keys()
         new = [p for p in points if p.key not in stored]
         batches = [tuple(new[i : i + SCREEN_BATCH]) for i in range(0, len(new), SCREEN_BATCH)]
@@ -176,12 +182,16 @@ class _Session:
             store.note_time(self._session, self._seconds())
             done += len(batch)
             self._report("screen", done, len(points), f"screened {done} of {len(points)} points")
+            if self._before + self._seconds() > SCREEN_SHARE * self._budget.max_seconds:
+                break
         estimated = store.candidates("estimated")
         if not estimated:
             raise self._nothing_left()
         kept = _kept(estimated, self._setting.keep)
         worst = max(c.seconds or 0.0 for c in estimated if c.id in kept)
-        store.close_screening(sorted(kept), f"estimated above {worst * 1e3:.4g} ms")
+        store.close_screening(
+            sorted(kept), f"estimated above {worst * 1e3:.4g} ms", unscreened=len(points) - done
+        )
         self._distances = distances(store)
 
     def _answers(self, kind: str, batches: Sequence[tuple[Point, ...]]) -> Iterator[Answer]:
