@@ -225,7 +225,7 @@ def compile_isolated(
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
     try:
         child = subprocess.run(
-            [sys.executable, "-c", command, *limits],
+            [sys.executable, "-P", "-c", command, *limits],
             input=json.dumps(request).encode(),
             capture_output=True,
             timeout=timeout_s,

@@ -127,7 +127,7 @@ class _Worker:
     def __init__(self, setting: bytes) -> None:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cake.evolve.worker"],
+            [sys.executable, "-P", "-m", "cake.evolve.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,

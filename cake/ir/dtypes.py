@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from functools import cache
 from typing import Any, Literal
 
@@ -55,25 +56,29 @@ DTYPES: dict[str, DType] = {
 
 
 @cache
+@lru_cache(maxsize=32)
 def numpy_dtype(dtype: DType) -> Any:
     """The numpy (or ml_dtypes) type that stores ``dtype``; tf32 is stored as float32."""
-    import ml_dtypes
     import numpy as np
 
-    table: dict[str, Any] = {
-        "bf16": ml_dtypes.bfloat16,
-        "f16": np.float16,
-        "tf32": np.float32,
-        "f32": np.float32,
-        "f64": np.float64,
-        "e4m3": ml_dtypes.float8_e4m3fn,
-        "e5m2": ml_dtypes.float8_e5m2,
-        "i8": np.int8,
-        "u8": np.uint8,
-        "u16": np.uint16,
-        "i32": np.int32,
-        "u32": np.uint32,
-        "i64": np.int64,
-        "bool": np.bool_,
-    }
-    return np.dtype(table[dtype.name])
+    if dtype.name in _ML_DTYPES:
+        import ml_dtypes  # only where needed: it takes half a second to import
+
+        return np.dtype(getattr(ml_dtypes, _ML_DTYPES[dtype.name]))
+    return np.dtype(_NUMPY[dtype.name])
+
+
+_ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+_NUMPY = {
+    "f16": "float16",
+    "tf32": "float32",
+    "f32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "u8": "uint8",
+    "u16": "uint16",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "bool": "bool",
+}

@@ -40,7 +40,7 @@ class Child:
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cake.judge.worker", str(request_read), str(reply_write)],
+            [sys.executable, "-P", "-m", "cake.judge.worker", str(request_read), str(reply_write)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

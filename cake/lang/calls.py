@@ -91,7 +91,7 @@ def signature(p: Primitive) -> str:
         if q.keyword_only and not star:
             parts.append("*")
             star = True
-        default = "" if q.default is REQUIRED else f"={q.default}"
+        default = "" if q.default is REQUIRED else f"={q.default!r}"
         parts.append(q.name + default)
     return f"{p.name}({', '.join(parts)})"
 

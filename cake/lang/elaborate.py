@@ -131,11 +131,22 @@ def _schedule(
             program = _elaborate(state, f, meta, target)
         except (Rejected, Aborted):
             program = None
+        except RecursionError:
+            diagnostics.add(_too_deep(state, f))
         if state.per_thread == per_thread:
             break
         per_thread = state.per_thread
     module.diagnostics.extend(diagnostics)
     return None if diagnostics.has_errors else program
+
+
+def _too_deep(state: State, f: ast.FunctionDef) -> Diagnostic:
+    return Diagnostic.of(
+        codes.TOO_LARGE,
+        f"an expression or a block of {f.name} nests too deeply",
+        heading(state, f),
+        helps=("split the expression over several assignments",),
+    )
 
 
 def _elaborate(

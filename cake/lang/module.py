@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from cake.diag import Diagnostic, Diagnostics, Span
+from cake.diag import Diagnostic, Diagnostics, Related, Span
 from cake.ir.nodes import Static
 from cake.lang import codes
 from cake.lang.expressions import expression
@@ -95,7 +95,7 @@ class Module:
         if kinds == ["inline"]:
             self.names[node.name] = InlineFunction(node)
         elif kinds == ["schedule"]:
-            self.schedules.append(node)
+            self._schedule(state, node)
         else:
             state.reject(
                 codes.BAD_HEADER,
@@ -103,6 +103,18 @@ class Module:
                 node.decorator_list[0] if node.decorator_list else heading(state, node),
                 helps=('@cake.schedule(target="sm_90a") or @cake.inline',),
             )
+
+    def _schedule(self, state: State, node: ast.FunctionDef) -> None:
+        for other in self.schedules:
+            if other.name == node.name:
+                first = Related(span=heading(state, other), message="the other one")
+                state.reject(
+                    codes.REDEFINED,
+                    f"two schedules are called {node.name}",
+                    heading(state, node),
+                    related=(first,),
+                )
+        self.schedules.append(node)
 
 
 def _decorator(node: ast.expr) -> str:

@@ -28,6 +28,8 @@ def _poison(state: State, node: ast.stmt) -> None:
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
     for target in targets:
         for n in ast.walk(target):
             if isinstance(n, ast.Name) and state.find(n.id) is None:

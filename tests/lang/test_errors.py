@@ -149,3 +149,22 @@ def test_a_variable_assigned_per_thread_becomes_per_thread() -> None:
     program = parse(text, "f.py").program()
     last = program.body_of("r")[-1]
     assert last.value.type.varying
+
+
+def test_two_schedules_of_one_name_are_refused() -> None:
+    text = FRAME.format(body="pass", target="sm_90a", role="warps=1")
+    found = parse(text + text, "f.py").diagnostics
+    assert [d.code for d in found] == ["CK102"]
+    assert found[0].related
+
+
+def test_deep_expressions_are_refused() -> None:
+    # Python's own parser gives up first on very deep ones, the elaborator on the others.
+    for terms, codes in ((900, {"CK006"}), (100_000, {"CK001", "CK006"})):
+        found = errors("a = " + "+".join(["lane()"] * terms))
+        assert {code for code, _ in found} <= codes
+        assert found
+
+
+def test_the_name_of_a_rejected_annotation_is_no_second_error() -> None:
+    assert [code for code, _ in errors("a: i32 = 0\nb = a + 1")] == ["CK002"]
