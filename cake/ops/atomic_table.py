@@ -60,23 +60,26 @@ ATOMICS = {
         op="add",
         types=ADD_TYPES,
         update=wrapped_add,
-        doc="Add `value` to an element and return the old value. Integers wrap; sums of floats"
-        " depend on the order in which threads arrive. f16 everywhere, bf16 from sm_90 on.",
+        doc="Add `value` to the element `target` and return the old value. Integers wrap; sums of"
+        " floats depend on the order in which threads arrive. f16 everywhere, bf16 from sm_90 on.",
     ),
     "atomic_min": Atomic(
         op="min",
         types=_ORDERED,
         update=_ordered(larger=False),
-        doc=f"Keep the lesser of an element and `value`.{_FLOATS}",
+        doc=f"Keep the lesser of the element `target` and `value`.{_FLOATS}",
     ),
     "atomic_max": Atomic(
         op="max",
         types=_ORDERED,
         update=_ordered(larger=True),
-        doc=f"Keep the greater of an element and `value`.{_FLOATS}",
+        doc=f"Keep the greater of the element `target` and `value`.{_FLOATS}",
     ),
     "atomic_exch": Atomic(
-        op="exch", types=_BITS, update=lambda old, value: value, doc="Put `value` into an element."
+        op="exch",
+        types=_BITS,
+        update=lambda old, value: value,
+        doc="Put `value` into the element `target`.",
     ),
 }
 CAS_TYPES = {d: _BITS[d] for d in (I32, U32, I64)}

@@ -219,7 +219,7 @@ register(
     Primitive(
         name="atomic_cas",
         params=(Param("target", "place"), Param("compare"), Param("value"), *OPTIONS),
-        doc="Put `value` into an element if it equals `compare`. Returns the old value."
+        doc="Put `value` into the element `target` if it equals `compare`. Returns the old value."
         + NOTE
         + _ORDER_NOTE,
         source="PTX ISA 9.0, atom",

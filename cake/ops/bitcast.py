@@ -77,7 +77,7 @@ register(
     Primitive(
         name="bitcast",
         params=(Param("x"), Param("dtype", "static")),
-        doc="""The bits of ``x`` (f32, i32 or u32) read as another of these element types.""",
+        doc="""The bits of ``x`` (f32, i32 or u32) read as ``dtype``, another of these types.""",
         source="PTX ISA, mov.b32",
         typing=_typing,
         effects=no_effects,

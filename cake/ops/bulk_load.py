@@ -66,7 +66,8 @@ register(
         params=(Param("view", "place"), Param("place", "place"), *completion.PARAMS),
         doc="One thread starts a bulk copy of the elements at `place`, along its last axis, into"
         " the one-dimensional `view`. Nothing is clipped: all elements must lie inside the tensor."
-        " Size and both addresses are multiples of 16 bytes. Completes as tma_load does.",
+        " Size and both addresses are multiples of 16 bytes. Completes as tma_load does: on the"
+        " ring's full barrier, or on `slot` of the mbarrier `barrier`.",
         source="PTX ISA 9.0, cp.async.bulk",
         typing=_typing,
         effects=_effects,

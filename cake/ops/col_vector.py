@@ -35,10 +35,11 @@ register(
             Param("fill", default=None),
             Param("partial", "static", False, keyword_only=True),
         ),
-        doc="""One value (f32, i32, u32) for each of ``cols`` columns, a multiple of 8.
+        doc="""One value of ``dtype`` (f32, i32, u32) for each of ``cols`` columns, a multiple of 8.
 
 Lanes with equal ``lane % 4`` hold the same columns. ``partial=True`` lets each lane hold its own
-candidate over the rows it owns, as ``reduce_cols`` and ``argmin_rows`` produce it.""",
+candidate over the rows it owns, as ``reduce_cols`` and ``argmin_rows`` produce it.
+Without ``fill`` the registers hold nothing yet.""",
         source="PTX ISA, Matrix Fragments for mma.m16n8k16: columns of the accumulator",
         typing=_typing,
         effects=no_effects,

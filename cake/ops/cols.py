@@ -46,9 +46,10 @@ register(
     Primitive(
         name="cols",
         params=(Param("source", "place"),),
-        doc="""A column vector loaded from a 1-D shared-memory view of N elements (f32, i32, u32).
+        doc="""A column vector loaded from ``source``, a 1-D shared view of N elements.
 
-N is a multiple of 8, the view's offset a multiple of 2: lanes load two neighbours at a time.""",
+N is a multiple of 8, the view's offset a multiple of 2: lanes load two neighbours at a time.
+Elements are f32, i32 or u32.""",
         source="PTX ISA, ld.shared.v2",
         typing=_typing,
         effects=vector_load.effects,

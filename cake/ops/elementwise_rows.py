@@ -177,12 +177,12 @@ _ARITHMETIC = (
     Elementwise(
         name="min", admits=_ALL, numpy=fn.minimum,
         c=_function({F32: "fminf", I32: "min", U32: "umin", I64: "llmin"}), work=_ALU,
-        doc="The smaller operand. f32 as PTX min: a NaN loses against a number; -0.0 < +0.0.",
+        doc="The smaller of a and b. f32 as PTX min: a NaN loses against a number; -0.0 < +0.0.",
     ),
     Elementwise(
         name="max", admits=_ALL, numpy=fn.maximum,
         c=_function({F32: "fmaxf", I32: "max", U32: "umax", I64: "llmax"}), work=_ALU,
-        doc="The larger operand. f32 as PTX max: a NaN loses against a number; -0.0 < +0.0.",
+        doc="The larger of a and b. f32 as PTX max: a NaN loses against a number; -0.0 < +0.0.",
     ),
     Elementwise(
         name="fma", names=("a", "b", "c"), admits=(F32,), numpy=fn.fma, c=_f32("__fmaf_rn"),
@@ -215,11 +215,11 @@ _LOGIC = (
     _compare("ne", "!=", np.not_equal, (*_ALL, BOOL)),
     Elementwise(
         name="and_", admits=(BOOL,), numpy=np.logical_and, c=_infix("&&"), work=_ALU,
-        symbol="and", doc="Both hold. Operands are values: both are evaluated.",
+        symbol="and", doc="Both a and b hold. Operands are values: both are evaluated.",
     ),
     Elementwise(
         name="or_", admits=(BOOL,), numpy=np.logical_or, c=_infix("||"), work=_ALU,
-        symbol="or", doc="At least one holds. Operands are values: both are evaluated.",
+        symbol="or", doc="a or b holds, or both. Operands are values: both are evaluated.",
     ),
     Elementwise(
         name="not_", names=_ONE, admits=(BOOL,), numpy=np.logical_not,
@@ -233,9 +233,9 @@ _LOGIC = (
 )  # fmt: skip
 
 _BITWISE = (
-    _bits("bitand", "&", np.bitwise_and, "Bitwise and."),
-    _bits("bitor", "|", np.bitwise_or, "Bitwise or."),
-    _bits("bitxor", "^", np.bitwise_xor, "Bitwise exclusive or."),
+    _bits("bitand", "&", np.bitwise_and, "Bitwise and of a and b."),
+    _bits("bitor", "|", np.bitwise_or, "Bitwise or of a and b."),
+    _bits("bitxor", "^", np.bitwise_xor, "Bitwise exclusive or of a and b."),
     Elementwise(
         name="shl", admits=_INT, numpy=np.left_shift, c=_infix("<<"), work=_ALU,
         limit=_in_width, undefined=_BAD_SHIFT, symbol="<<",

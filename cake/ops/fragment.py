@@ -49,7 +49,7 @@ register(
             Param("fill", default=None),
             Param("operand", "static", "acc", keyword_only=True),
         ),
-        doc="""A register tile of ``shape`` (rows, columns) distributed over the unit's threads.
+        doc="""A register tile of ``dtype`` and ``shape`` (rows, columns) over the unit's threads.
 
 The unit decides the rows: multiples of 16 for a warp (mma), of 64 for a warpgroup (wgmma). Columns
 are multiples of 8. ``operand="acc"`` (default) is the accumulator layout, which for 16-bit data is

@@ -229,13 +229,13 @@ register(
             Param("order", "static", None, keyword_only=True),
             Param("peer", default=None, keyword_only=True),
         ),
-        doc="Each executing thread loads one element, or `width` neighbours along the last axis of"
-        " a tensor into a register array; from shared memory S[i, j] is an element, S[i, j : j + n]"
-        " an array. Arrays move in accesses of up to 16 bytes, so the last coordinate is a multiple"
-        " of that many elements, and the launch is guarded for the tensor's alignment. Threads"
-        " whose mask is false touch nothing and get `fill`. cache: ca, cg, cs, nc (memory that"
-        " nobody writes during the kernel). order: relaxed or acquire, at GPU scope, for flags."
-        " peer: rank of the CTA of the cluster whose shared memory is read.",
+        doc="Each executing thread loads the element `source`, or `width` neighbours from it on"
+        " along the last axis of a tensor into a register array; from shared memory S[i, j] is an"
+        " element, S[i, j : j + n] an array. Arrays move in accesses of up to 16 bytes, so the last"
+        " coordinate is a multiple of that many elements, and the launch is guarded for the"
+        " tensor's alignment. Threads whose mask is false touch nothing and get `fill`. cache: ca,"
+        " cg, cs, nc (memory that nobody writes during the kernel). order: relaxed or acquire, at"
+        " GPU scope, for flags. peer: rank of the CTA of the cluster whose shared memory is read.",
         source="PTX ISA 9.0, ld, ld.global.nc; mapa",
         typing=_typing,
         effects=_effects,

@@ -158,7 +158,7 @@ define(
     "expect_tx",
     SyncEffect("arrive", "transaction"),
     params=(_BARRIER, Param("slot"), Param("bytes", "static")),
-    doc="The phase at hand also waits for `bytes` bytes of copies that complete on this barrier."
+    doc="The phase at hand of slot `slot` of `barrier` also waits for `bytes` bytes of copies."
     " Counts once for the unit and is no arrival; it comes before the last arrival of the phase.",
     source=_SOURCE + ".expect_tx",
     typing=_expect_typing,

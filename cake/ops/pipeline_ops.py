@@ -271,8 +271,8 @@ _ROWS = {
         "arrive",
         _do_commit,
         _call_commit,
-        "End the fill of a slot. After plain stores, stmatrix or cp.async every producer warp"
-        " arrives, behind a proxy fence if the consumers read through the async proxy.",
+        "End the fill of a slot of `ring`. After plain stores, stmatrix or cp.async every producer"
+        " warp arrives, behind a proxy fence if the consumers read through the async proxy.",
     ),
     "wait": (
         "wait",
@@ -284,8 +284,8 @@ _ROWS = {
         "arrive",
         _do_release,
         _call_release,
-        "Hand a slot back to the producer, one arrival a warp. Asynchronous reads of the slot"
-        " (wgmma, TMA store) must be complete before.",
+        "Hand a slot of `ring` back to the producer, one arrival a warp. Asynchronous reads of the"
+        " slot (wgmma, TMA store) must be complete before.",
     ),
 }
 

@@ -70,7 +70,7 @@ register(
     Primitive(
         name="tma_prefetch",
         params=(Param("view", "place"), Param("place", "place")),
-        doc="Fetch the tensor map that tma_load or tma_store would use for this view and tensor.",
+        doc="Fetch the tensor map that tma_load or tma_store would use for `view` and `place`.",
         source="PTX ISA 9.0, prefetch.tensormap",
         typing=_map_typing,
         effects=no_effects,

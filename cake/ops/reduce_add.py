@@ -135,11 +135,12 @@ register(
     Primitive(
         name="reduce_add",
         params=(Param("target", "place"), Param("value"), *OPTIONS),
-        doc="Add a scalar to an element, or a register array to neighbours along the last axis of a"
-        " tensor; nothing is returned. Integers, f32, f16, and bf16 from sm_90 on. Arrays of floats"
-        " go up to 16 bytes at a time on sm_90 and later, arrays of f16 by the pair before: the"
-        " last coordinate is then a multiple of that, and the launch is guarded for the tensor's"
-        " alignment. order: relaxed, release." + NOTE,
+        doc="Add `value` to memory: a scalar to the element `target`, or a register array to the"
+        " elements of a tensor from `target` on along the last axis; nothing is returned. Integers,"
+        " f32, f16, and bf16 from sm_90 on. Arrays of floats go up to 16 bytes at a time on sm_90"
+        " and later, arrays of f16 by the pair before: the last coordinate is then a multiple of"
+        " that, and the launch is guarded for the tensor's alignment. order: relaxed, release."
+        + NOTE,
         source="PTX ISA 9.0, red",
         typing=_typing,
         effects=effects,

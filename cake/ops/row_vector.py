@@ -38,10 +38,11 @@ register(
             Param("fill", default=None),
             Param("partial", "static", False, keyword_only=True),
         ),
-        doc="""One value (f32, i32, u32) for each of ``rows`` rows, held by the lanes of a quad.
+        doc="""One value of ``dtype`` (f32, i32, u32) for each of ``rows`` rows, held by a quad.
 
 Rows are a multiple of 16 for a warp, of 64 for a warpgroup. ``partial=True`` lets each lane hold
-its own candidate over the columns it owns, as ``reduce_rows`` and ``argmin_cols`` produce it.""",
+its own candidate over the columns it owns, as ``reduce_rows`` and ``argmin_cols`` produce it.
+Without ``fill`` the registers hold nothing yet.""",
         source="PTX ISA, Matrix Fragments for mma.m16n8k16: rows of the accumulator",
         typing=_typing,
         effects=no_effects,

@@ -45,7 +45,7 @@ register(
     Primitive(
         name="rows",
         params=(Param("source", "place"),),
-        doc="""A row vector loaded from a 1-D shared-memory view of N elements (f32, i32, u32).
+        doc="""A row vector loaded from ``source``, a 1-D shared view of N elements (f32, i32, u32).
 
 N is a multiple of 16 for a warp, of 64 for a warpgroup. The four lanes of a quad load one
 address.""",

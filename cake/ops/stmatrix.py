@@ -96,8 +96,9 @@ register(
     Primitive(
         name="stmatrix",
         params=(Param("view", "place"), Param("value")),
-        doc="Store an acc fragment of 16-bit elements to a shared view of its shape. A transposed"
-        " view is stored with .trans. TMA and wgmma see the tile after fence_async and a barrier.",
+        doc="Store `value`, an acc fragment of 16-bit elements, to a shared `view` of its shape. A"
+        " transposed view is stored with .trans. TMA and wgmma see the tile after fence_async and a"
+        " barrier.",
         source="PTX ISA 9.0, stmatrix",
         typing=_typing,
         effects=_effects,

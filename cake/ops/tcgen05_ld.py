@@ -128,8 +128,9 @@ register(
     Primitive(
         name="tcgen05_ld",
         params=(Param("source", "place"), Param("column", "static"), Param("width", "static")),
-        doc="Start loading `width` columns from `column` on of a tile of tensor memory: thread i of"
-        " the warpgroup gets lane i. The registers hold their values after tcgen05_wait_ld.",
+        doc="Start loading `width` columns from `column` on of `source`, a tile of tensor memory:"
+        " thread i of the warpgroup gets lane i. The registers hold their values after"
+        " tcgen05_wait_ld.",
         source="PTX ISA 9.0, tcgen05.ld, .32x32b",
         typing=_typing,
         effects=_effects,

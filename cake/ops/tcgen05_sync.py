@@ -79,8 +79,8 @@ define(
     SyncEffect("commit", "tcgen05"),
     more_effects=_releases,
     params=(Param("to", "resource"), Param("slot")),
-    doc="One arrival once all tcgen05_mma of this warp so far are complete: on the empty barrier of"
-    " a ring's slot, in place of release, or on slot `slot` of an mbarrier.",
+    doc="One arrival once all tcgen05_mma of this warp so far are complete. `to` is an mbarrier and"
+    " `slot` its slot, or a ring and a slot of it, which this releases in place of release.",
     source="PTX ISA 9.0, tcgen05.commit",
     typing=_typing,
     meaning=_meaning,
