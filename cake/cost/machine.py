@@ -24,6 +24,12 @@ MMA_SYNC_SHARE = 0.629
 asynchronous tensor instruction as well (arXiv 2402.13499, on an H800 PCIe)."""
 
 
+L2_REACHED = {"H200 SXM": 9.37e12}
+"""Bytes a second from L2 to the SMs that a kernel was seen to move on a part. Requests of several
+SMs for one line are merged on their way, so kernels that share operands exceed the rate of a copy
+benchmark. H200: the GEMM of docs/perf/gemm.md, 13.0 GB for the 8192 cube in 1.39 ms."""
+
+
 class UnknownPart(ValueError):
     """The target has no such part."""
 
@@ -46,6 +52,12 @@ class Machine:
     @property
     def sms(self) -> int:
         return self.part.sms
+
+    @property
+    def l2_bytes(self) -> float | None:
+        """Bytes per clock and SM between L2 and the SMs; None where no rate is known."""
+        reached = L2_REACHED.get(self.part.name, 0.0) / (self.sms * self.clock)
+        return max(self.target.rates.l2_bytes or 0.0, reached) or None
 
     def tensor_fma(self, dtype: str, op: str) -> float | None:
         """Multiply-adds per clock and SM of primitive ``op``; None where no rate is known."""

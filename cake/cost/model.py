@@ -192,10 +192,11 @@ class _Model:
             self._usage("smem", smem, "B", self._on_sms(smem, rates.smem_bytes)),
         ]
         total = sum(requested.values())
-        if rates.l2_bytes is None:
+        l2_bytes = self.device.l2_bytes
+        if l2_bytes is None:
             self.assumptions.append(f"no L2 rate is known for {self.device.target.name}")
         else:
-            rows.append(self._usage("l2", total, "B", self._on_sms(total, rates.l2_bytes)))
+            rows.append(self._usage("l2", total, "B", self._on_sms(total, l2_bytes)))
         moved = sum(min(size, self._tensor_bytes(name)) for (name, _), size in requested.items())
         return [*rows, self._usage("hbm", moved, "B", moved / self.device.dram)]
 

@@ -44,15 +44,15 @@ MULTICAST = (
 
 def test_a_large_gemm_is_bound_by_the_tensor_pipe_near_its_measured_time() -> None:
     """cuBLAS takes 1.39 ms on an H200 (789 TFLOP/s)."""
-    gemm = found("gemm", edit=MULTICAST, M=8192, N=8192, K=8192)
-    assert gemm.bound == "tensor"
-    assert 1.4 / 1.5 < gemm.seconds * 1e3 < 1.4 * 1.5
+    for edit in ((), MULTICAST):
+        gemm = found("gemm", edit=edit, M=8192, N=8192, K=8192)
+        assert gemm.bound == "tensor"
+        assert 1.4 / 1.5 < gemm.seconds * 1e3 < 1.4 * 1.5
 
 
 def test_without_multicast_the_operands_of_a_gemm_cross_l2_more_often() -> None:
     plain = found("gemm", M=8192, N=8192, K=8192)
     shared = found("gemm", edit=MULTICAST, M=8192, N=8192, K=8192)
-    assert 1.4 / 1.5 < plain.seconds * 1e3 < 1.4 * 1.5
     assert row(plain, "l2").work > 1.4 * row(shared, "l2").work
 
 
