@@ -33,7 +33,7 @@ from cake.verify.memory_items import Hazard, HazardKind, views
 from cake.verify.poly import Poly
 from cake.verify.register_flow import RegisterFlow
 from cake.verify.ring_steps import DividedStep, divided_steps
-from cake.verify.sites import Site, controls, sites_of
+from cake.verify.sites import Around, Site, controls, sites_of
 from cake.verify.uniformity import Differing, across_cluster, across_units
 
 
@@ -45,6 +45,7 @@ class Context:
         self.target: Target = get(program.target)
         self.blamed: set[str] = set()
         """Rings that a rule has rejected already. Rules about the consequences stay silent."""
+        self._partial_texts: dict[tuple[int, bool], tuple[str, ...]] = {}
         self.unsettled: list[Stmt] = []
         """Loops that the flows gave up on, once ``hazards`` are known."""
 
@@ -192,13 +193,18 @@ class Context:
 
     def _partial(self, site: Site) -> frozenset[str]:
         """The conditions round a call that some threads or units of the role may not meet."""
-        differing = self.across_units(site.role.role)
-        return frozenset(
-            f"{'' if a.branch else 'not '}{condition(e, self.integers)}"
-            for a in site.around
-            for e in controls(a.stmt)
-            if differing.differs(e) or (isinstance(e.type, Scalar) and e.type.varying)
-        )
+        return frozenset(text for a in site.around for text in self._partial_at(site.role.role, a))
+
+    def _partial_at(self, role: str, a: Around) -> tuple[str, ...]:
+        key = (id(a.stmt), a.branch)
+        if key not in self._partial_texts:
+            differing, sign = self.across_units(role), "" if a.branch else "not "
+            self._partial_texts[key] = tuple(
+                f"{sign}{condition(e, self.integers)}"
+                for e in controls(a.stmt)
+                if differing.differs(e) or (isinstance(e.type, Scalar) and e.type.varying)
+            )
+        return self._partial_texts[key]
 
     def roles_of(self, buffer: str) -> set[str]:
         """Roles that access a shared-memory buffer."""

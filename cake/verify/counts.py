@@ -101,7 +101,12 @@ def _summed(each: Poly, keys: list[str], trips: Poly, integers: Integers) -> Pol
 
 def condition(cond: Expr, integers: Integers) -> Poly:
     """A condition as a polynomial that is 0 or 1."""
-    cond = integers.meanings.get(id(cond), cond)
+    if id(cond) not in integers.truths:
+        integers.truths[id(cond)] = _condition(integers.meanings.get(id(cond), cond), integers)
+    return integers.truths[id(cond)]
+
+
+def _condition(cond: Expr, integers: Integers) -> Poly:
     if isinstance(cond, Call):
         operands = [a for a in cond.args if a is not None]
         if cond.op == "not_":

@@ -48,7 +48,8 @@ class Integers:
     ``meanings``, the expression that defines a name used there and assigned once; ``loops``, the
     number of a loop's present round (from 0) and how many rounds there are (negative means none);
     ``variables``, the values of a loop's variables. ``assumed``: polynomials that the guards keep
-    from being negative. ``conditions``: for the key of a condition, what it compares with 0.
+    from being negative. ``conditions``: for the key of a condition, what it compares with 0;
+    ``truths``, conditions as polynomials, by the identity of the expression.
     """
 
     def __init__(self, program: Program) -> None:
@@ -59,6 +60,7 @@ class Integers:
         self.written = frozenset(written_tensors(program))
         self.assumed: list[Poly] = []
         self.conditions: dict[str, Poly] = {}
+        self.truths: dict[int, Poly] = {}
         self.loops: dict[int, tuple[Poly, Poly]] = {}
         self.variables: dict[int, tuple[Poly, ...]] = {}
         self.meanings: dict[int, Expr] = {}

@@ -8,7 +8,6 @@ the copy into stage ``k % 3``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from cake.ir.nodes import View, walk_exprs, walk_stmts
@@ -43,22 +42,45 @@ class LoopFrames:
         return {anchored(x) for x in items}
 
     def repeat(self, s: Loop, items: set[Item]) -> set[Item]:
-        """From the end of one round to the start of the next."""
+        """From the end of one round to the start of the next.
+
+        Stages are followed round by round, as they repeat; other offsets become "this one or any
+        before", so that the state settles.
+        """
         found = self.integers.loops.get(id(s))
         key = None if found is None else str(found[0])
         kept = {self._forgotten(x, s, key) for x in items}
-        if found is None or key is None:
+        if found is None:
             return kept
-        earlier = {key: found[0] - 1}
-        return {_mapped(x, lambda p: p.replace(earlier)) for x in kept}
+        turn = found[0]
+        before = {str(turn): turn - 1}
+
+        def moved(x: Item) -> Item:
+            region = x.region.with_offsets(lambda o: o.earlier(turn))
+            region = region.staged(lambda p: p.replace(before))
+            # A thread's own place in this round may have been another's in an earlier one.
+            return x if region == x.region else replace(x, region=region, own=None)
+
+        return {moved(x) for x in kept}
 
     def leave(self, s: Loop, items: set[Item]) -> set[Item]:
         """Behind the loop its rounds have run out."""
         found = self.integers.loops.get(id(s))
         if found is None:
             return items
-        after = {str(found[0]): self.integers.extreme("max", ZERO, found[1])}
-        return {_mapped(x, lambda p: p.replace(after)) for x in items}
+        key = str(found[0])
+        after = {key: self.integers.extreme("max", ZERO, found[1])}
+
+        def last(o: Offset) -> Offset:
+            if o.base is None or key not in o.base.atoms:
+                return o
+            return Offset(None) if o.stride else o.mapped(lambda p: p.replace(after))
+
+        def left(x: Item) -> Item:
+            region = x.region.with_offsets(last).staged(lambda p: p.replace(after))
+            return x if region == x.region else replace(x, region=region, own=None)
+
+        return {left(x) for x in items}
 
     def _forgotten(self, x: Item, s: Loop, keep: str | None) -> Item:
         """Drop polynomials that have other values in the next round."""
@@ -74,7 +96,7 @@ class LoopFrames:
             known = o.base is not None and stable(o.base) and stable(o.part)
             return o if known else Offset(None)
 
-        region = replace(x.region, offsets=tuple(map(kept, x.region.offsets)))
+        region = x.region.with_offsets(kept)
         if isinstance(region.stage, Offset):
             region = replace(region, stage=kept(region.stage))
         return replace(x, region=region)
@@ -110,7 +132,3 @@ def _anchors(sites: tuple[Site, ...], integers: Integers) -> dict[int, dict[str,
                     if pace:
                         found.setdefault(id(loop), {}).setdefault(view.base, pace)
     return found
-
-
-def _mapped(x: Item, change: Callable[[Poly], Poly]) -> Item:
-    return replace(x, region=x.region.mapped(change))

@@ -30,13 +30,15 @@ from cake.verify.memory_items import (
     HazardKind,
     Item,
     Memory,
+    by_each_thread,
     danger,
+    is_masked,
     local_view,
     own_key,
     per_call,
     views,
 )
-from cake.verify.regions import Regions, SlotId
+from cake.verify.regions import Overlap, Regions, SlotId
 from cake.verify.sites import Site
 
 
@@ -129,6 +131,8 @@ class MemoryFlow(Flow[Memory]):
             completes=access.completes,
             region=self._regions.of(view, state.slots),
             own=own_key(self.sites[i], view, self.integers),
+            each=by_each_thread(self.sites[i]),
+            masked=is_masked(self.sites[i]),
             drained=access.completes == "now",
         )
         self._check(item, state)
@@ -158,10 +162,19 @@ class MemoryFlow(Flow[Memory]):
             own = reach == UNIT and old.own is not None and old.own == new.own
             if kind is None or (own and kind in ("read-unsynced", "write-unsynced")):
                 continue
-            found = self._regions.overlap(old.region, new.region, between_units=reach == ROLE)
+            found = self._overlap(old, new, reach)
             if found != "no":
                 self._add(kind, at, old, certain=found == "yes", units=reach == ROLE)
                 return
+
+    def _overlap(self, old: Item, new: Item, reach: int) -> Overlap:
+        """Whether two accesses touch the same bytes, in threads that a barrier must part."""
+        if reach == UNIT and old.each and new.each:
+            found = self._regions.between_threads(old.region, new.region)
+            varying = any(o.part.terms for o in (*old.region.offsets, *new.region.offsets))
+            partial = varying and (old.masked or new.masked)
+            return "maybe" if found == "yes" and partial else found
+        return self._regions.overlap(old.region, new.region, between_units=reach == ROLE)
 
     def _meet_alias(self, old: Item, new: Item) -> None:
         """A write to a buffer that shares bytes with another one, still in use."""

@@ -61,9 +61,10 @@ class Hazard:
 class Item:
     """An access to shared memory that is not settled yet.
 
-    ``own`` is a key of per-thread accesses: two of one key meet only in one thread. ``synced`` is
-    the reach of the widest barrier since the access was complete, ``ordered`` since it was also
-    fenced for the async proxy.
+    ``each``: every thread accesses elements of its own choice, not all threads a tile together;
+    ``own`` is then a key, and two accesses of one key meet only in one thread. ``masked``: not
+    every thread takes part. ``synced`` is the reach of the widest barrier since the access was
+    complete, ``ordered`` since it was also fenced for the async proxy.
     """
 
     index: int
@@ -72,6 +73,8 @@ class Item:
     completes: Completion
     region: Region
     own: tuple[str, ...] | None
+    each: bool
+    masked: bool
     drained: bool
     age: int = 0
     fenced: bool = False
@@ -167,15 +170,24 @@ def local_view(site: Site, effect: Access | SyncEffect) -> View | None:
     return view if isinstance(view, View) else None
 
 
-def own_key(site: Site, view: View, integers: Integers) -> tuple[str, ...] | None:
-    """Key of the elements that a thread accesses for itself; None if threads share the access."""
+def by_each_thread(site: Site) -> bool:
+    """Whether every thread accesses elements of its own choice, not all threads a tile together."""
     operands = (site.call, *(a for a in site.call.args if a is not None))
     shared = any(isinstance(e.type, Fragment | RowVector | ColVector) for e in operands)
-    if site.primitive.convergent or shared:
-        return None
+    return not site.primitive.convergent and not shared
+
+
+def is_masked(site: Site) -> bool:
+    """Whether some threads of the unit may not take part in an access."""
+    names = [p.name for p in site.primitive.params]
+    mask = site.call.args[names.index("mask")] if "mask" in names else None
+    return mask is not None or varying_condition(site.around) is not None
+
+
+def own_key(site: Site, view: View, integers: Integers) -> tuple[str, ...] | None:
+    """Key of the elements that a thread accesses for itself; None if threads share them."""
     varying = any(_varying(e) for e in view.offsets)
-    masked = any(_varying(e) and e.type.dtype.name == "bool" for e in operands[1:])  # type: ignore[attr-defined]
-    if not varying and (masked or varying_condition(site.around) is not None):
+    if not by_each_thread(site) or (not varying and is_masked(site)):
         return None
     stage = () if view.stage is None else (view.stage,)
     return tuple(str(integers.poly(e) or integers.text(e)) for e in (*stage, *view.offsets))

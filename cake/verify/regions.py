@@ -24,13 +24,27 @@ Overlap = Literal["no", "maybe", "yes"]
 @dataclass(frozen=True, slots=True)
 class Offset:
     """A place along an axis: ``base`` is equal in all threads of the role, ``part`` is made of the
-    unit's index and thread indices. None: anywhere."""
+    unit's index and thread indices. None: anywhere. With a ``stride``, any of the places ``base``,
+    ``base - stride``, ``base - 2 * stride``, ... that earlier rounds of a loop used."""
 
     base: Poly | None
     part: Poly = ZERO
+    stride: int = 0
 
     def mapped(self, change: Callable[[Poly], Poly]) -> Offset:
         return self if self.base is None else replace(self, base=change(self.base))
+
+    def earlier(self, turn: Poly) -> Offset:
+        """The place as seen from the next round of a loop, or from any later one."""
+        parts = None if self.base is None else self.base.split(str(turn))
+        if self.base is None or (parts is not None and not parts[0].terms):
+            return self
+        stride = 0 if parts is None else parts[0].constant or 0
+        if stride == 0 or self.stride not in (0, stride):
+            return Offset(None)
+        if self.stride:
+            return self
+        return replace(self, base=self.base.replace({str(turn): turn - 1}), stride=stride)
 
 
 Stage = Offset | frozenset[SlotId] | None
@@ -47,10 +61,9 @@ class Region:
     offsets: tuple[Offset, ...]
     extents: tuple[int, ...]
 
-    def mapped(self, change: Callable[[Poly], Poly]) -> Region:
-        """The region with its polynomials changed."""
-        offsets = tuple(o.mapped(change) for o in self.offsets)
-        return replace(self.staged(change), offsets=offsets)
+    def with_offsets(self, change: Callable[[Offset], Offset]) -> Region:
+        """The region with its offsets changed, the stage aside."""
+        return replace(self, offsets=tuple(map(change, self.offsets)))
 
     def staged(self, change: Callable[[Poly], Poly]) -> Region:
         """The region with a computed stage changed."""
@@ -63,6 +76,28 @@ class Region:
 def _distance(x: Offset, y: Offset) -> int | None:
     """How far apart two places are, the units' own parts aside; None if it is not known."""
     return None if x.base is None or y.base is None else (x.base - y.base).constant
+
+
+def _meet(low: float, high: float, first: float, last: float, stride: int) -> bool:
+    """Whether [low, high), moved back any number of strides, meets [first, last)."""
+    back = 0.0
+    if stride > 0:
+        back = stride * max(0, math.floor((low - last) / stride) + 1)
+    elif stride < 0:
+        back = stride * max(0, math.floor((first - high) / -stride) + 1)
+    return low - back < last and high - back > first
+
+
+def _nearest(gap: Any, n: int, m: int, stride: int) -> Any:
+    """Gaps, moved back as many strides as bring them into (-n, m) if any number does."""
+    if stride > 0:
+        return gap - stride * np.maximum(0, (gap - m) // stride + 1)
+    if stride < 0:
+        return gap - stride * np.maximum(0, (-n - gap) // -stride + 1)
+    return gap
+
+
+_WITHIN, _UNITS, _THREADS = range(3)
 
 
 class Regions:
@@ -80,7 +115,7 @@ class Regions:
             f"{THREAD}warp{self.threads // WARP}": index // WARP,
             f"{THREAD}thread{self.threads}": index,
         }
-        self._found: dict[tuple[Region, Region, bool], Overlap] = {}
+        self._found: dict[tuple[Region, Region, int], Overlap] = {}
         self._values: dict[tuple[Poly, int], Any] = {}
         self._spans: dict[tuple[Poly, int], tuple[tuple[float, float, bool], ...]] = {}
 
@@ -121,28 +156,36 @@ class Regions:
         return a.stage is None and a.extents == buffer.shape
 
     def overlap(self, a: Region, b: Region, *, between_units: bool) -> Overlap:
-        """Whether two regions of one buffer overlap, within a unit or between different units."""
-        key = (a, b, between_units)
+        """Whether an earlier region meets a later one of the same buffer, within a unit or between
+        different units."""
+        return self._cached(a, b, _UNITS if between_units else _WITHIN)
+
+    def between_threads(self, a: Region, b: Region) -> Overlap:
+        """Whether two accesses by each thread for itself meet in different threads of a unit."""
+        return self._cached(a, b, _THREADS)
+
+    def _cached(self, a: Region, b: Region, how: int) -> Overlap:
+        key = (a, b, how)
         if key not in self._found:
-            self._found[key] = self._overlap(a, b, between_units)
+            self._found[key] = self._overlap(a, b, how)
         return self._found[key]
 
-    def _overlap(self, a: Region, b: Region, between_units: bool) -> Overlap:
+    def _overlap(self, a: Region, b: Region, how: int) -> Overlap:
         stages = self._stage_distance(a, b)
         if stages == "no":
             return "no"
         gaps = [_distance(x, y) for x, y in zip(a.offsets, b.offsets, strict=True)]
         worst: Overlap = "no"
-        for i, j in self._pairs(between_units):
-            found = self._apart(a, b, i, j, stages, gaps)
+        for i, j in self._pairs(how):
+            found = self._apart(a, b, i, j, stages, gaps, how)
             if found == "yes":
                 return "yes"
             worst = "maybe" if found == "maybe" else worst
         return worst
 
-    def _pairs(self, between_units: bool) -> Iterator[tuple[int, int]]:
+    def _pairs(self, how: int) -> Iterator[tuple[int, int]]:
         for i in range(self.units):
-            if between_units:
+            if how == _UNITS:
                 yield from ((i, j) for j in range(self.units) if i != j)
             else:
                 yield i, i
@@ -163,25 +206,34 @@ class Regions:
         return ("no" if d else "yes") if plain else d
 
     def _apart(
-        self, a: Region, b: Region, i: int, j: int, stages: int | Overlap, gaps: list[int | None]
+        self,
+        a: Region,
+        b: Region,
+        i: int,
+        j: int,
+        stages: int | Overlap,
+        gaps: list[int | None],
+        how: int,
     ) -> Overlap:
         """Overlap of ``a`` in unit i with ``b`` in unit j."""
-        if isinstance(stages, int):
-            stages = self._same_stage(a, b, i, j, stages)
-        result: Overlap = stages
-        dense = True
+        result: Overlap = (
+            self._same_stage(a, b, i, j, stages) if isinstance(stages, int) else stages
+        )
+        dense = how != _THREADS
         for x, y, n, m, d in zip(a.offsets, b.offsets, a.extents, b.extents, gaps, strict=True):
             if d is None:
                 result = "maybe" if result == "yes" else result
                 continue
             low, high, exact = self._span(x.part, n)[i]
             first, last, sharp = self._span(y.part, m)[j]
-            if d + low >= last or d + high <= first:
+            if not _meet(d + low, d + high, first, last, x.stride):
                 return "no"
             dense = dense and exact and sharp
-        if result == "no" or dense or None in gaps:
+        if sum(o.stride != 0 for o in a.offsets) > 1 and result == "yes":
+            result = "maybe"
+        if result == "no" or dense:
             return result
-        found = self._enumerated(a, b, i, j, [d for d in gaps if d is not None])
+        found = self._enumerated(a, b, i, j, gaps)
         return "maybe" if found == "yes" and result == "maybe" else found
 
     def _same_stage(self, a: Region, b: Region, i: int, j: int, distance: int) -> Overlap:
@@ -193,21 +245,20 @@ class Regions:
             return "maybe"
         return "no" if (distance + low - first) % a.stages else "yes"
 
-    def _enumerated(self, a: Region, b: Region, i: int, j: int, distances: list[int]) -> Overlap:
-        """Overlap of the elements of different threads, thread by thread."""
-        same = None
-        for x, y, n, m, d in zip(
-            a.offsets, b.offsets, a.extents, b.extents, distances, strict=True
-        ):
+    def _enumerated(self, a: Region, b: Region, i: int, j: int, gaps: list[int | None]) -> Overlap:
+        """Overlap of the elements of different threads, thread by thread, along the axes whose
+        distance is known."""
+        same = np.ones((self.threads, self.threads), dtype=bool)
+        for x, y, n, m, d in zip(a.offsets, b.offsets, a.extents, b.extents, gaps, strict=True):
+            if d is None:
+                continue
             p, q = self._places(x.part, i), self._places(y.part, j)
             if p is None or q is None:
                 return "maybe"
-            gap = p[:, None] + d - q[None, :]
-            meet = (gap < m) & (gap > -n)
-            same = meet if same is None else same & meet
-        assert same is not None
+            gap = _nearest(p[:, None] + d - q[None, :], n, m, x.stride)
+            same &= (gap < m) & (gap > -n)
         if i == j:
-            same = same & ~np.eye(len(same), dtype=bool)
+            np.fill_diagonal(same, False)
         return "yes" if same.any() else "no"
 
     def _places(self, part: Poly, unit: int) -> Any:
