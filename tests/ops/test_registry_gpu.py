@@ -12,7 +12,8 @@ import pytest
 
 from cake.codegen.compile import compile_program
 from cake.simulate.run import simulate
-from tests.ops.examples import EXAMPLES, Example
+from tests.ops.example import Example
+from tests.ops.examples import EXAMPLES
 
 
 def simulated(example: Example) -> dict[str, Any]:
