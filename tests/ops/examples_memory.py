@@ -158,6 +158,7 @@ with math as u:
     for k in range(4):
         s = wait(xs)
         total = total + load(X[s][u * 32 + lane()])
+        fence_async()
         release(xs, s)
     named_sync(handed)
     store(y[u, lane()], total)

@@ -13,6 +13,7 @@ import pytest
 
 from cake.simulate.orders import ORDERS
 from cake.simulate.run import simulate
+from cake.verify import verify
 from tests.ops.schedules import cuda, program
 
 PARAMS = 'x: Tensor[f32, "M", 128], y: Tensor[f32, "M", 128], who: Tensor[i32, "M"]'
@@ -73,6 +74,7 @@ with math as u:
                         store(y[row, at], values * 2.0)
                         if elect():
                             store(who[row], block_index())
+                fence_async()
 """
 
 
@@ -103,6 +105,11 @@ def test_a_workspace_left_behind_is_a_finding() -> None:
     made = program(ROLES.replace("store(W[1], 0)", "store(W[0], 0)"), DECLS, params=PARAMS)
     result = simulate(made, tensors(8))
     assert [d.facts["workspace"] for d in result.findings] == ["W"]
+
+
+def test_the_verifier_has_no_objection() -> None:
+    verdict = verify(program(ROLES, DECLS, params=PARAMS))
+    assert verdict.status != "rejected", [d.message for d in verdict.diagnostics]
 
 
 def test_it_builds_for_hopper() -> None:
