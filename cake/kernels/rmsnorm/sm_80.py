@@ -42,7 +42,11 @@ def rmsnorm(
         for p in static_range(PER):
             inside = at + p * STEP < D
             g = load(w[at + p * STEP], width=V, mask=inside)
-            out = registers(T, V)
-            for i in static_range(V):
-                out[i] = cast(kept[p * V + i] * scale * cast(g[i], f32), T)
-            store(y[row, at + p * STEP], out, mask=inside)
+            if V == 1:
+                e = kept[p] * scale * cast(g[0], f32)
+                store(y[row, at + p * STEP], cast(e, T), mask=inside)
+            else:
+                out = registers(T, V)
+                for i in static_range(V):
+                    out[i] = cast(kept[p * V + i] * scale * cast(g[i], f32), T)
+                store(y[row, at + p * STEP], out, mask=inside)

@@ -54,8 +54,12 @@ def softmax(
         scale = 1.0 / norm
         for d in range((u * 32 + lane()) * V, N, WARPS * 32 * V):
             v = load(x[row, d], width=V)
-            out = registers(T, V)
-            for i in static_range(V):
-                e = exp2((cast(v[i], f32) - reference(whole)) * LOG2E)
-                out[i] = cast(e * scale, T)
-            store(y[row, d], out)
+            if V == 1:
+                e = exp2((cast(v[0], f32) - reference(whole)) * LOG2E)
+                store(y[row, d], cast(e * scale, T))
+            else:
+                out = registers(T, V)
+                for i in static_range(V):
+                    e = exp2((cast(v[i], f32) - reference(whole)) * LOG2E)
+                    out[i] = cast(e * scale, T)
+                store(y[row, d], out)
