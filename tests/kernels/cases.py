@@ -1,0 +1,154 @@
+"""Every shipped schedule file, and the problems that it is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cake.diag import Diagnostic
+from cake.ir.program import Program
+from cake.kernels import ScheduleFile, available, bind, poisoned, schedules, simulate_schedule
+from cake.simulate import Order
+from cake.workloads import Comparison, Problem, compare, generate, get, names, problem
+
+Shape = dict[str, int]
+
+ODD: dict[str, Shape] = {
+    "attention": {"B": 1, "H": 2, "Hkv": 1, "Lq": 70, "Lk": 75, "D": 40},
+    "gemm": {"M": 70, "N": 136, "K": 104},
+    "kmeans_assign": {"B": 2, "N": 70, "K": 36, "D": 40},
+    "kmeans_update": {"B": 1, "N": 70, "K": 37, "D": 40},
+    "rmsnorm": {"M": 5, "D": 328},
+    "softmax": {"M": 5, "N": 328},
+}
+"""A small shape with a tail in every dimension, on which every family is tried."""
+
+_POINTS: tuple[Shape, ...] = (
+    {"B": 1, "N": 1, "K": 1, "D": 8},
+    {"B": 1, "N": 1, "K": 64, "D": 64},
+    {"B": 1, "N": 64, "K": 1, "D": 16},
+    {"B": 2, "N": 65, "K": 33, "D": 24},
+    {"B": 1, "N": 127, "K": 129, "D": 72},
+    {"B": 3, "N": 37, "K": 292, "D": 128},
+    {"B": 1, "N": 0, "K": 8, "D": 16},
+)
+EDGES: dict[str, tuple[Shape, ...]] = {
+    "attention": (
+        {"B": 1, "H": 1, "Hkv": 1, "Lq": 1, "Lk": 1, "D": 8},
+        {"B": 1, "H": 3, "Hkv": 3, "Lq": 65, "Lk": 1, "D": 64},
+        {"B": 1, "H": 6, "Hkv": 2, "Lq": 1, "Lk": 100, "D": 64},
+        {"B": 2, "H": 2, "Hkv": 1, "Lq": 129, "Lk": 127, "D": 128},
+        {"B": 1, "H": 2, "Hkv": 2, "Lq": 33, "Lk": 190, "D": 24, "causal": 0},
+        {"B": 1, "H": 2, "Hkv": 1, "Lq": 0, "Lk": 8, "D": 16},
+        {"B": 1, "H": 2, "Hkv": 2, "Lq": 8, "Lk": 0, "D": 16},
+    ),
+    "gemm": (
+        {"M": 1, "N": 8, "K": 8},
+        {"M": 1, "N": 128, "K": 64},
+        {"M": 17, "N": 40, "K": 72},
+        {"M": 64, "N": 128, "K": 384},
+        {"M": 127, "N": 136, "K": 264},
+        {"M": 0, "N": 64, "K": 64},
+        {"M": 64, "N": 0, "K": 64},
+    ),
+    "kmeans_assign": _POINTS,
+    "kmeans_update": _POINTS,
+    "rmsnorm": (
+        {"M": 1, "D": 1},
+        {"M": 1, "D": 128},
+        {"M": 3, "D": 65},
+        {"M": 33, "D": 72},
+        {"M": 2, "D": 4100},
+        {"M": 0, "D": 128},
+    ),
+    "softmax": (
+        {"M": 1, "N": 1},
+        {"M": 5, "N": 1},
+        {"M": 3, "N": 65},
+        {"M": 33, "N": 72},
+        {"M": 2, "N": 4100},
+        {"M": 0, "N": 128},
+    ),
+}
+"""Dimensions of 0 and 1, one less and one more than a tile, several tiles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A schedule file on one problem with one family of inputs."""
+
+    workload: str
+    file: ScheduleFile
+    shape: Shape
+    family: str = "normal"
+    dtype: str = "bf16"
+
+    @property
+    def label(self) -> str:
+        sizes = "-".join(f"{name}{value}" for name, value in self.shape.items())
+        return f"{self.workload}/{self.file.name}-{sizes}-{self.dtype}-{self.family}"
+
+    def problem(self) -> Problem:
+        return problem(get(self.workload), self.shape, self.dtype)
+
+    def programs(self) -> tuple[Program, ...]:
+        """The file's programs for the problem; raises Misfit if it does not admit it."""
+        return bind(self.file, self.problem()).programs
+
+    def inputs(self) -> dict[str, Any]:
+        return generate(get(self.workload), self.shape, self.dtype, self.family, 7)
+
+    def garbage(self) -> dict[str, Any]:
+        """The contract's outputs and workspaces, all poison."""
+        made = self.problem()
+        return {
+            spec.name: poisoned(made.shape_of(spec.name), made.dtype_of(spec.name))
+            for spec in made.contract.tensors
+            if not spec.is_input
+        }
+
+    def judged(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> Comparison:
+        """The outputs against the float64 reference."""
+        return compare(get(self.workload), self.shape, self.dtype, inputs, outputs)
+
+    def simulate(
+        self,
+        inputs: dict[str, Any],
+        programs: Sequence[Program] | None = None,
+        order: str | Order = "late",
+        seed: int = 0,
+    ) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
+        """Outputs and findings of a simulation."""
+        outputs = self.garbage()
+        made = self.programs() if programs is None else programs
+        found = simulate_schedule(
+            made, self.problem(), {**inputs, **outputs}, order=order, seed=seed
+        )
+        return outputs, found
+
+
+def files() -> list[tuple[str, ScheduleFile]]:
+    """Every shipped file once, for the target that it was written for."""
+    return [
+        (workload, file)
+        for workload in names()
+        for target in available(workload)
+        for file in schedules(workload, target)
+        if file.written_for == target
+    ]
+
+
+def family_trials() -> Iterator[Trial]:
+    """Every file on every family of inputs, at the odd shape."""
+    for workload, file in files():
+        for family in get(workload).families:
+            yield Trial(workload=workload, file=file, shape=ODD[workload], family=family.name)
+
+
+def edge_trials() -> Iterator[Trial]:
+    """Every file on the edge shapes; in f16 at the odd shape."""
+    for workload, file in files():
+        yield Trial(workload=workload, file=file, shape=ODD[workload], dtype="f16")
+        for shape in EDGES[workload]:
+            yield Trial(workload=workload, file=file, shape=shape)
