@@ -14,8 +14,9 @@ def test_every_workload_has_a_schedule_for_hopper() -> None:
 
 def test_files_written_for_the_target_come_first() -> None:
     found = schedules("gemm", "sm_90a")
-    assert [f.written_for for f in found[:1]] == ["sm_90a"]
-    assert [f.name for f in found if f.written_for == "sm_80"] == ["sm_80"]
+    own = [f.written_for == "sm_90a" for f in found]
+    assert own == sorted(own, reverse=True)
+    assert {f.written_for for f in found} == {"sm_80", "sm_90a"}
     assert {f.target for f in found} == {"sm_90a"}
 
 
@@ -38,7 +39,7 @@ def test_unknown_workloads_have_no_schedules_and_unknown_targets_are_errors() ->
 
 
 def test_available_names_the_targets_of_a_workload() -> None:
-    assert available("gemm") == ("sm_80", "sm_90a")
+    assert {"sm_80", "sm_90a"} <= set(available("gemm"))
 
 
 def test_a_users_file_keeps_its_text(tmp_path) -> None:
