@@ -196,8 +196,16 @@ class Atoms:
         return {
             a.division[1]
             for a in self._known.values()
-            if a.division is not None and key in a.division[0].atoms
+            if a.division is not None and any(key in self._inside(x) for x in a.division[0].atoms)
         }
+
+    def _inside(self, key: str) -> set[str]:
+        """An atom with those that it is a quotient, remainder, minimum or maximum of."""
+        atom = self._known[key]
+        parts = [] if atom.division is None else [atom.division[0]]
+        if atom.cases_low or atom.cases_high:
+            parts += [b.value for b in atom.lows]
+        return {key}.union(*(self._inside(a) for p in parts for a in p.atoms))
 
     def evaluate(self, p: Poly, values: Mapping[str, Any]) -> Any:
         """``p`` with numbers (or arrays) for its atoms; None if one has neither a value nor is a

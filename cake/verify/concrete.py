@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from cake.ir.nodes import Call, Const, DimRef, Expr, Static, VarRef
@@ -18,6 +19,8 @@ Value = int | float | bool | None
 
 MAX_SAMPLES = 8
 """Sizes that are tried where a proof fails."""
+MAX_TRIES = 200
+"""Sizes that are drawn to find so many which the guards admit."""
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -89,14 +92,17 @@ class Sample:
 
 
 def samples(program: Program, integers: Integers) -> Iterator[Sample]:
-    """Different sizes, small and around multiples of the tile sizes."""
+    """Different sizes, small and around multiples of the tile sizes; the same at every call."""
     names = [*program.dims, *(p.name for p in program.params if isinstance(p, ScalarParam))]
     choices = [_candidates(name, integers) for name in names]
+    choose = Random(0).choice
     seen: set[tuple[int, ...]] = set()
-    for i in range(4 * MAX_SAMPLES):
-        picked = tuple(c[(i * (2 * j + 1) + j) % len(c)] for j, c in enumerate(choices))
-        if picked in seen or len(seen) == MAX_SAMPLES:
+    for _ in range(MAX_TRIES):
+        picked = tuple(map(choose, choices))
+        if picked in seen:
             continue
+        if len(seen) == MAX_SAMPLES:
+            return
         sizes = dict(zip(names, picked, strict=True))
         if all(evaluate(g.cond, sizes) is True for g in program.guards):
             seen.add(picked)
