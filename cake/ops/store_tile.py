@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cake.ir.dtypes import BOOL, U16
 from cake.ir.fragments import col_coordinates, coordinates, row_coordinates
 from cake.ir.nodes import Expr, TensorRef, View
 from cake.ir.program import Smem
@@ -68,8 +69,8 @@ def typed(t: TypingContext, to: Expr, value: Expr) -> None:
             value,
             helps=(f"make it whole with reduce_{group} or argmin_{group} first",),
         )
-    if isinstance(v, Fragment) and (v.layout != "acc" or dtype.bits not in (16, 32)):
-        t.fail(f"only acc fragments of 16- or 32-bit elements are stored, got {v}", value)
+    if isinstance(v, Fragment) and (v.layout != "acc" or dtype == BOOL):
+        t.fail(f"only acc fragments of numbers are stored, got {v}", value)
     for i in indices(to):
         check.uniform(t, i, "a coordinate of a tile")
     shape = tile_shape(value)
@@ -176,13 +177,26 @@ _COLUMN = "j * 8 + lane % 4 * 2"
 
 
 def _pair(t: Fragment, array: str) -> tuple[str, str, str]:
-    """C expressions of a thread's pair in atom (i, j), half h: first word, low and high element."""
+    """C expressions of a thread's pair in atom (i, j), half h: both, low and high element.
+
+    Both are a pointer to the first word, for 8-bit elements 16 bits.
+    """
     atom = f"(i * {t.shape[1] // 8} + j)"
     if t.dtype.bits == 32:
         first = f"{array}[{atom} * 4 + h * 2]"
         return f"&{first}", first, f"{array}[{atom} * 4 + h * 2 + 1]"
-    packed = f"{array}[{atom} * 2 + h]"
-    return f"&{packed}", f"(unsigned short){packed}", f"(unsigned short)({packed} >> 16)"
+    if t.dtype.bits == 16:
+        packed = f"{array}[{atom} * 2 + h]"
+        return f"&{packed}", f"(unsigned short){packed}", f"(unsigned short)({packed} >> 16)"
+    half = f"({array}[{atom}] >> h * 16)"
+    return f"(unsigned short){half}", f"(unsigned char){half}", f"(unsigned char)({half} >> 8)"
+
+
+def _store_both(cg: Emitter, form: Form, t: Fragment) -> str:
+    """Helper that stores a pair at once."""
+    if t.dtype.bits == 8:
+        return store_element(cg, form, U16)
+    return store_words(cg, form, t.dtype, 2 * t.dtype.bytes // word(t.dtype).bytes)
 
 
 def _emit_shared(cg: Emitter, form: Form, to: View, value: Expr) -> None:
@@ -191,12 +205,12 @@ def _emit_shared(cg: Emitter, form: Form, to: View, value: Expr) -> None:
     assert isinstance(to.type, SmemView)
     buffer = cg.resource(to.base)
     assert isinstance(buffer, Smem)
-    words, low, high = _pair(t, cg.array(value))
+    both, low, high = _pair(t, cg.array(value))
     row = _rows(t)
     with cg.unrolled(_atom_rows(t)), cg.unrolled(2, "h"), cg.unrolled(t.shape[1] // 8, "j"):
         if _pairs_in(to.type, buffer):
-            store = store_words(cg, form, t.dtype, 2 * t.dtype.bytes // word(t.dtype).bytes)
-            cg.line(f"{store}({cg.smem_address(to, [row, _COLUMN])}, {words});")
+            store = _store_both(cg, form, t)
+            cg.line(f"{store}({cg.smem_address(to, [row, _COLUMN])}, {both});")
             return
         store = store_element(cg, form, t.dtype)
         cg.line(f"{store}({cg.smem_address(to, [row, _COLUMN])}, {low});")
@@ -211,7 +225,7 @@ def _emit_global(cg: Emitter, form: Form, to: TensorRef, value: Expr, *, clip: b
     """Rows of pairs. Whether pairs are aligned depends on strides, so it is asked at run time."""
     t = value.type
     assert isinstance(t, Fragment)
-    words, low, high = _pair(t, cg.array(value))
+    both, low, high = _pair(t, cg.array(value))
     last = len(to.index) - 1
     lead = ["0"] * (last - 1)
     open_axes = open_sides(cg.program, to, t.shape) if clip else ()
@@ -234,18 +248,19 @@ def _emit_global(cg: Emitter, form: Form, to: TensorRef, value: Expr, *, clip: b
                 bounds = (
                     f"{inside(cg, to, last, _COLUMN)}, {inside(cg, to, last, f'{_COLUMN} + 1')}"
                 )
-            cg.line(f"{store}({at}, {words}, {low}, {high}, {paired}, {bounds});")
+            cg.line(f"{store}({at}, {both}, {low}, {high}, {paired}, {bounds});")
 
 
 def _store_pair(cg: Emitter, form: Form, t: Fragment) -> str:
     one = store_element(cg, form, t.dtype)
-    two = store_words(cg, form, t.dtype, 2 * t.dtype.bytes // word(t.dtype).bytes)
-    c, w = element(t.dtype).c, word(t.dtype).c
+    two = _store_both(cg, form, t)
+    c = element(t.dtype).c
+    both = "unsigned short both" if t.dtype.bits == 8 else f"const {word(t.dtype).c}* both"
     name = f"store_pair_{form.suffix}_{element(t.dtype).ptx}"
     code = f"""\
 // Two neighbours: together if `paired`, each only if it lies inside.
 __device__ __forceinline__ void {name}(
-    {c}* at, const {w}* both, {c} first, {c} second,
+    {c}* at, {both}, {c} first, {c} second,
     bool paired, bool first_inside, bool second_inside) {{
   if (paired && first_inside && second_inside) {{
     {two}(at, both);

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cake.ir.dtypes import F32
+from cake.ir.types import Fragment
+from cake.ops.values import from_matrix, to_matrix
 from tests.ops.example import Arrays, Example, warp, zeros
 from tests.ops.schedules import program
 
@@ -70,6 +73,41 @@ def _halves_expected(arrays: Arrays) -> Arrays:
     h[32, 0] = 3 * arrays["x"][:, 0].sum()
     h[33] = 2.0
     return {"h": h}
+
+
+_BYTES = """
+t = thread()
+acc = fragment(f32, (64, 32))
+own = lanes(acc)
+for i in range(16, unroll=True):
+    own[i] = load(x[t, i])
+store(y[0, 0], cast(acc, i8, round="rn"))
+store(z[1, 3], cast(cast(acc, i32), u8, saturate=True))
+store(S[0:64], cast(cast(acc, i32), i8))
+unit_sync()
+for i in range(t, 2048, 128):
+    store(w[i // 32, i % 32], load(S[i // 32, i % 32]))
+"""
+
+
+def _bytes() -> Arrays:
+    matrix = np.random.default_rng(33).uniform(-300, 300, (64, 32)).astype(np.float32)
+    x = from_matrix(Fragment(F32, (64, 32), "acc", 4), matrix)
+    return {
+        "x": x,
+        "y": zeros(64, 32, dtype=np.int8),
+        "z": zeros(60, 33, dtype=np.uint8),
+        "w": zeros(64, 32, dtype=np.int8),
+    }
+
+
+def _bytes_expected(arrays: Arrays) -> Arrays:
+    matrix = to_matrix(Fragment(F32, (64, 32), "acc", 4), arrays["x"])
+    whole = np.trunc(matrix).astype(np.int32)
+    z = arrays["z"].copy()
+    z[1:, 3:] = np.clip(whole, 0, 255)[:59, :30]
+    near = np.clip(np.rint(matrix), -128, 127)
+    return {"y": near.astype(np.int8), "z": z, "w": whole.astype(np.int8)}
 
 
 _COPIES_DECLS = """
@@ -198,6 +236,17 @@ MEMORY = {
         ),
         arrays=_atomics,
         expected=_atomics_expected,
+    ),
+    "bytes": Example(
+        make=warp(
+            _BYTES,
+            "S = smem(i8, (64, 32))",
+            params="x: Tensor[f32, 128, 16], y: Tensor[i8, 64, 32], z: Tensor[u8, 60, 33], "
+            "w: Tensor[i8, 64, 32]",
+            role="warpgroups=1",
+        ),
+        arrays=_bytes,
+        expected=_bytes_expected,
     ),
     "halves": Example(
         make=warp(_HALVES, params="x: Tensor[f32, 32, 8], h: Tensor[f16, 34, 8]"),

@@ -103,18 +103,18 @@ store(c[t], t, mask=t < N)
 
 
 @pytest.mark.parametrize(("role", "rows"), [("warps=1", 32), ("warpgroups=1", 64)])
-@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8"])
 def test_fragments_and_vectors_are_stored_and_clipped(role: str, rows: int, dtype: str) -> None:
     body = f"""
 rows = row_index({rows})
 cols = col_index(16)
 a = fragment(f32, ({rows}, 16), fill=0.0) + cast(rows, f32) * 16.0 + cast(cols, f32)
-store(d[3, 5], cast(a, {dtype}))
+store(d[3, 5], cast({"cast(a, i32)" if dtype == "i8" else "a"}, {dtype}))
 store(e[2], rows)
 store(f[6], cols)
 """
     params = f'd: Tensor[{dtype}, "M", "N"], e: Tensor[i32, "M"], f: Tensor[i32, "N"]'
-    kind = np.float32 if dtype == "f32" else BF
+    kind = {"f32": np.float32, "bf16": BF, "i8": np.int8}[dtype]
     d = np.full((rows - 1, 17), -1, kind)
     e, f = np.full(rows - 1, -1, np.int32), np.full(17, -1, np.int32)
     run(accepted(body, params=params, role=role), {"d": d, "e": e, "f": f})
