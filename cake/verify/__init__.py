@@ -12,6 +12,7 @@ from typing import Literal
 import cake.verify.rules  # noqa: F401  (registers the rules)
 from cake.diag import Diagnostic, Diagnostics, Severity
 from cake.ir.program import Program
+from cake.verify import coverage
 from cake.verify.context import Context
 from cake.verify.rule import Level, Rule, Uncovered, registered
 
@@ -46,7 +47,7 @@ def verify(program: Program, *, level: Level = "strict") -> Verdict:
     """
     context = Context(program)
     found = Diagnostics()
-    uncovered: dict[str, None] = {}
+    uncovered = dict.fromkeys(coverage.uncovered(context))
     for rule in all_rules():
         # All findings of a rule come before its rings are blamed: rules do not silence themselves.
         for finding in tuple(rule.check(context)):

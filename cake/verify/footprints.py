@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cake.ir.dtypes import DType
 from cake.ir.nodes import Expr, TensorRef, View
 from cake.ir.program import TensorParam, WorkspaceDecl
-from cake.ir.types import ColVector, Fragment, RegArray, RowVector, SmemView
+from cake.ir.types import ColVector, Fragment, RegArray, RowVector, SmemView, TensorPlace
 from cake.ops.base import Access, static
 from cake.verify.context import Context
 from cake.verify.poly import Poly
@@ -27,6 +28,12 @@ class Footprint:
     extents: tuple[int, ...]
     clipped: frozenset[int]
     mask: Expr | None
+
+    @property
+    def dtype(self) -> DType:
+        """Element type of the tensor."""
+        assert isinstance(self.place.type, TensorPlace)
+        return self.place.type.dtype
 
 
 def footprints(ctx: Context) -> tuple[Footprint, ...]:

@@ -40,8 +40,7 @@ def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, 32]):
 
 def check(ctx: Context) -> Iterator[Diagnostic]:
     for f in footprints(ctx):
-        dtype = getattr(f.place.type, "dtype")  # noqa: B009
-        if f.access.action == "atomic" and dtype.is_float and "add" in f.site.call.op:
+        if f.access.action == "atomic" and f.dtype.is_float and "add" in f.site.call.op:
             yield RULE.at(
                 f.site.call.loc,
                 f"sums in {f.place.tensor} depend on the order of arrival: they differ in the last"

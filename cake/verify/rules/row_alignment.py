@@ -15,7 +15,6 @@ not know picks this kernel all the same.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic, Severity
-from cake.ir.nodes import TensorRef
 from cake.ir.program import TensorParam
 from cake.ops.base import static
 from cake.verify.context import Context
@@ -84,14 +83,14 @@ def _divides(ctx: Context, t: TensorParam, unit: int) -> bool:
 
 def _bytes(f: Footprint) -> int:
     """Alignment in bytes that an access asks of the rows of its tensor."""
-    op, dtype = f.site.call.op, f.place.type
+    op = f.site.call.op
     if op.startswith("tma_") or op == "bulk_load":
         return 16
     if op == "cp_async":
         return int(static(f.site.call, "bytes"))
-    if op not in ("load", "store") or not isinstance(f.place, TensorRef):
+    if op not in ("load", "store") or f.clipped:
         return 1
-    wide = f.extents[-1] * getattr(dtype, "dtype").bytes if not f.clipped else 1  # noqa: B009
+    wide = f.extents[-1] * f.dtype.bytes
     return min(16, wide & -wide)
 
 

@@ -75,14 +75,13 @@ def _odd(ctx: Context, rest: Poly, per: int) -> bool:
 
 def _elements(f: Footprint) -> int:
     """Elements of the widest single access."""
-    dtype = getattr(f.place.type, "dtype")  # noqa: B009
-    op = f.site.call.op
+    op, size = f.site.call.op, f.dtype.bytes
     if op == "cp_async":
-        return int(static(f.site.call, "bytes")) // int(dtype.bytes)
+        return int(static(f.site.call, "bytes")) // size
     if op == "bulk_load":
-        return 16 // int(dtype.bytes)
+        return 16 // size
     if op in ("load", "store") and not f.clipped:
-        return max(1, vector_bytes(dtype, f.extents[-1]) // int(dtype.bytes))
+        return max(1, vector_bytes(f.dtype, f.extents[-1]) // size)
     return 1
 
 

@@ -14,9 +14,8 @@ loop this concerns the next round's write too.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.program import Smem
 from cake.verify.context import Context
-from cake.verify.rule import Uncovered, rule
+from cake.verify.rule import rule
 
 BAD = """
 @cake.schedule(target="sm_80")
@@ -45,32 +44,19 @@ def kernel(x: Tensor[f32, "M", 128], y: Tensor[f32, "M", 128]):
 """
 
 
-def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
-    for buffer in ctx.program.find(Smem):
-        roles = ctx.roles_of(buffer.name)
-        if len(roles) > 1 and buffer.name not in ctx.owner:
-            names = ", ".join(sorted(roles))
-            yield Uncovered(f"the order of accesses to {buffer.name} by roles {names}")
-    for h in ctx.hazards:
+def check(ctx: Context) -> Iterator[Diagnostic]:
+    for h in ctx.hazards_of("write-unsynced"):
         if h.site is None:
             continue
-        if not h.certain:
-            yield Uncovered(
-                f"whether the accesses to {h.subject} in lines {h.site.call.loc.line} and"
-                f" {h.at.loc.line} touch the same bytes"
-            )
-        elif h.kind == "write-unsynced":
-            who = "other units" if h.units else "other threads of the unit"
-            barrier = "role_sync() or cta_sync()" if h.units else "unit_sync()"
-            yield RULE.at(
-                h.at.loc,
-                f"{h.subject} is written without a barrier after {who} used it",
-                related=[(h.site.call.loc, "used here")],
-                facts={"buffer": h.subject, "between": "units" if h.units else "threads"},
-                helps=(f"put {barrier} between that access and this write",),
-            )
-    for loop in ctx.unsettled:
-        yield Uncovered(f"the loop in line {loop.loc.line}: what it carries round does not settle")
+        who = "other units" if h.units else "other threads of the unit"
+        barrier = "role_sync() or cta_sync()" if h.units else "unit_sync()"
+        yield RULE.at(
+            h.at.loc,
+            f"{h.subject} is written without a barrier after {who} used it",
+            related=[(h.site.call.loc, "used here")],
+            facts={"buffer": h.subject, "between": "units" if h.units else "threads"},
+            helps=(f"put {barrier} between that access and this write",),
+        )
 
 
 RULE = rule(
