@@ -102,3 +102,16 @@ The status says how it failed: `refused` (its guards do not admit the problem), 
 `cake judge FILE --workload NAME --shape ... --family ... --seed ...`.
 """,
 )
+
+OUTSIDE_DOMAIN = define(
+    code="CK959",
+    name="outside-domain",
+    severity=Severity.NOTE,
+    stage="judge",
+    summary="The schedule's own guards do not admit a problem.",
+    page="""
+The schedule passed every problem that it admits; this one is refused by its `require(...)` guards,
+its element types or the shapes of its tensors. Another variant, or other meta parameters, may admit
+it. The answer is incomplete (exit status 3), not a rejection.
+""",
+)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cake.cli.findings import JUDGE_UNAVAILABLE, NOT_PASSED
+from cake.cli.findings import JUDGE_UNAVAILABLE, NOT_PASSED, OUTSIDE_DOMAIN
 from cake.cli.output import Output
 from cake.cli.sources import Text, programs
 from cake.cli.status import Failure, Status
 from cake.cli.workload import shape_text, usage_errors
-from cake.diag import Diagnostic
+from cake.diag import Code, Diagnostic
 from cake.judge import Candidate, CaseResult, Evaluation, JudgeUnavailable, TimingResult, Verdict
 from cake.judge import judge as pass_verdict
 from cake.judge.ir_runner import PLUGIN, RUNNER
@@ -52,28 +52,40 @@ def judged(out: Output, evaluation: Evaluation) -> Verdict:
 
 
 def finish(out: Output, verdict: Verdict) -> Status:
-    """The last line, and the document: the verdict as the judge stores it."""
-    passed = verdict.status == "passed"
-    findings = () if passed else _failures(verdict)
+    """The last line, and the document: the verdict as the judge stores it.
+
+    Problems that the schedule's own guards refuse leave the rest of a verdict as it is: the answer
+    is then incomplete, as long as some problem was admitted.
+    """
+    parts: tuple[CaseResult | TimingResult, ...] = (*verdict.results, *verdict.timings)
+    refused = [p for p in parts if p.status == "refused"]
+    admitted = [p for p in parts if p.status != "refused"]
+    partly = verdict.status == "refused" and bool(admitted)
+    findings = tuple(
+        _failure(verdict, p, OUTSIDE_DOMAIN if partly else NOT_PASSED)
+        for p in parts
+        if p.status != "passed"
+    )
     out.findings(findings, {})
-    out.heading(f"{verdict.workload}: {verdict.status} on {verdict.device}")
-    status = Status.ACCEPTED if passed else Status.REJECTED
+    if partly:
+        problems = len({shape_text(p.case.shape) + p.case.dtype for p in refused})
+        number = f"{problems} problem{'s' if problems > 1 else ''}"
+        ending = f"passed on {verdict.device}, {number} outside the schedule's domain"
+        status = Status.INCOMPLETE
+    else:
+        ending = f"{verdict.status} on {verdict.device}"
+        status = Status.ACCEPTED if verdict.status == "passed" else Status.REJECTED
+    out.heading(f"{verdict.workload}: {ending}")
     return out.finish(status, {"verdict": json.loads(verdict.to_json())}, findings)
 
 
-def _failures(verdict: Verdict) -> tuple[Diagnostic, ...]:
-    """One finding for each case and family that was not passed."""
-    parts: tuple[CaseResult | TimingResult, ...] = (*verdict.results, *verdict.timings)
-    return tuple(_failure(verdict, part) for part in parts if part.status != "passed")
-
-
-def _failure(verdict: Verdict, part: CaseResult | TimingResult) -> Diagnostic:
+def _failure(verdict: Verdict, part: CaseResult | TimingResult, code: Code) -> Diagnostic:
     shape = shape_text(part.case.shape)
     where = f"{verdict.workload} {shape} {part.case.dtype}"
     if isinstance(part, CaseResult) and part.family:
         where += f", family {part.family}, seed {part.seed}"
     return Diagnostic.of(
-        NOT_PASSED,
+        code,
         f"{part.status} at {where}: {_first_line(part.detail)}",
         facts={"status": part.status, "shape": shape, "dtype": part.case.dtype},
         helps=tuple(filter(None, part.detail.splitlines()[1:])),

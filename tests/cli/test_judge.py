@@ -111,6 +111,18 @@ def test_a_schedule_that_does_not_fit_is_refused(document: Document, good: Path)
     assert found["status"] == "rejected"
 
 
+def test_problems_outside_the_domain_leave_the_answer_incomplete(
+    document: Document, tmp_path: Path
+) -> None:
+    even = tmp_path / "even.py"
+    even.write_text(SOFTMAX.replace("    (row,)", "    require(N % 2 == 0)\n    (row,)"))
+    options = ("--workload", "softmax", "--family", "normal", "--dtype", "bf16")
+    shapes = ("--shape", "M=2,N=6", "--shape", "M=2,N=5")
+    found = document("judge", even, *options, *shapes)
+    assert found["status"] == "incomplete"
+    assert [(d["code"], d["severity"]) for d in found["diagnostics"]] == [("CK959", "note")]
+
+
 def test_errors_of_the_language_come_before_the_judge(
     cake: Cake, bad: Path, asked: list[Evaluation]
 ) -> None:
