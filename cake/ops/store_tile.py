@@ -85,11 +85,11 @@ def typed(t: TypingContext, to: Expr, value: Expr) -> None:
         t.fail(f"the view must have the shape {want} of the value, got {to.type}", to)
     buffer = t.resource(to.base)
     assert isinstance(buffer, Smem)
-    if isinstance(v, Fragment) and _pairs_in(to.type, buffer):
+    if isinstance(v, Fragment) and pairs_in(to.type, buffer):
         typed_multiple(t, to.offsets[-1], 2, "the last offset of the view")
 
 
-def _pairs_in(view: SmemView, buffer: Smem) -> bool:
+def pairs_in(view: SmemView, buffer: Smem) -> bool:
     """Do two neighbouring columns of a fragment lie side by side at an even element?"""
     return not view.transposed and buffer.shape[-1] % 2 == 0
 
@@ -167,13 +167,14 @@ def _emit_vector(cg: Emitter, form: Form, to: Expr, value: Expr, *, clip: bool) 
         cg.line(line)
 
 
-def _rows(t: Fragment) -> str:
+def row_of(t: Fragment) -> str:
     """Row of a thread's registers in row ``i`` of atoms, upper (h = 0) or lower half."""
     start = f"warp_in_unit * {t.shape[0] // t.warps} + " if t.warps > 1 else ""
     return f"{start}i * 16 + h * 8 + lane / 4"
 
 
-_COLUMN = "j * 8 + lane % 4 * 2"
+COLUMN = "j * 8 + lane % 4 * 2"
+"""First column of a thread's pair in column ``j`` of atoms."""
 
 
 def _pair(t: Fragment, array: str) -> tuple[str, str, str]:
@@ -206,18 +207,19 @@ def _emit_shared(cg: Emitter, form: Form, to: View, value: Expr) -> None:
     buffer = cg.resource(to.base)
     assert isinstance(buffer, Smem)
     both, low, high = _pair(t, cg.array(value))
-    row = _rows(t)
-    with cg.unrolled(_atom_rows(t)), cg.unrolled(2, "h"), cg.unrolled(t.shape[1] // 8, "j"):
-        if _pairs_in(to.type, buffer):
+    row = row_of(t)
+    with cg.unrolled(atom_rows(t)), cg.unrolled(2, "h"), cg.unrolled(t.shape[1] // 8, "j"):
+        if pairs_in(to.type, buffer):
             store = _store_both(cg, form, t)
-            cg.line(f"{store}({cg.smem_address(to, [row, _COLUMN])}, {both});")
+            cg.line(f"{store}({cg.smem_address(to, [row, COLUMN])}, {both});")
             return
         store = store_element(cg, form, t.dtype)
-        cg.line(f"{store}({cg.smem_address(to, [row, _COLUMN])}, {low});")
-        cg.line(f"{store}({cg.smem_address(to, [row, f'{_COLUMN} + 1'])}, {high});")
+        cg.line(f"{store}({cg.smem_address(to, [row, COLUMN])}, {low});")
+        cg.line(f"{store}({cg.smem_address(to, [row, f'{COLUMN} + 1'])}, {high});")
 
 
-def _atom_rows(t: Fragment) -> int:
+def atom_rows(t: Fragment) -> int:
+    """Rows of atoms in a warp's part of a fragment."""
     return t.shape[0] // (16 * t.warps)
 
 
@@ -231,7 +233,7 @@ def _emit_global(cg: Emitter, form: Form, to: TensorRef, value: Expr, *, clip: b
     open_axes = open_sides(cg.program, to, t.shape) if clip else ()
     store = _store_pair(cg, form, t)
     pair = 2 * t.dtype.bytes
-    paired, row = cg.fresh("paired"), _rows(t)
+    paired, row = cg.fresh("paired"), row_of(t)
     origin = cg.global_pointer(to)
     below = cg.global_pointer(to, [*lead, "1", "0"])
     cg.line(f"// Pairs of columns go together where every row starts on {pair} bytes.")
@@ -239,15 +241,13 @@ def _emit_global(cg: Emitter, form: Form, to: TensorRef, value: Expr, *, clip: b
         f"const bool {paired} = (((unsigned long long){origin}"
         f" | (unsigned long long){below}) & {pair - 1}) == 0;"
     )
-    with cg.unrolled(_atom_rows(t)), cg.unrolled(2, "h"):
+    with cg.unrolled(atom_rows(t)), cg.unrolled(2, "h"):
         head = inside(cg, to, last - 1, row) if last - 1 in open_axes else ""
         with cg.block(f"if ({head})" if head else ""), cg.unrolled(t.shape[1] // 8, "j"):
-            at = cg.global_pointer(to, [*lead, row, _COLUMN])
+            at = cg.global_pointer(to, [*lead, row, COLUMN])
             bounds = "true, true"
             if last in open_axes:
-                bounds = (
-                    f"{inside(cg, to, last, _COLUMN)}, {inside(cg, to, last, f'{_COLUMN} + 1')}"
-                )
+                bounds = f"{inside(cg, to, last, COLUMN)}, {inside(cg, to, last, f'{COLUMN} + 1')}"
             cg.line(f"{store}({at}, {both}, {low}, {high}, {paired}, {bounds});")
 
 

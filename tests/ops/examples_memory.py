@@ -110,6 +110,30 @@ def _bytes_expected(arrays: Arrays) -> Arrays:
     return {"y": near.astype(np.int8), "z": z, "w": whole.astype(np.int8)}
 
 
+_TILES = """
+a = load_tile(x[3, 5], (64, 40))
+store(S, a)
+unit_sync()
+b = load_tile(S[0:64, 0:32])
+store(y[0, 0], a)
+store(y[64, 1], b)
+"""
+
+
+def _tiles() -> Arrays:
+    x = np.random.default_rng(34).standard_normal((66, 43)).astype(np.float32)
+    return {"x": x, "y": zeros(128, 41)}
+
+
+def _tiles_expected(arrays: Arrays) -> Arrays:
+    tile = np.zeros((64, 40), np.float32)
+    tile[:63, :38] = arrays["x"][3:, 5:]
+    y = arrays["y"].copy()
+    y[:64, :40] = tile
+    y[64:, 1:33] = tile[:, :32]
+    return {"y": y}
+
+
 _COPIES_DECLS = """
 S = smem(f32, (16, 32))
 H = smem(bf16, (16, 32), swizzle=64)
@@ -247,6 +271,16 @@ MEMORY = {
         ),
         arrays=_bytes,
         expected=_bytes_expected,
+    ),
+    "tiles": Example(
+        make=warp(
+            _TILES,
+            "S = smem(f32, (64, 40))",
+            params="x: Tensor[f32, 66, 43], y: Tensor[f32, 128, 41]",
+            role="warpgroups=1",
+        ),
+        arrays=_tiles,
+        expected=_tiles_expected,
     ),
     "halves": Example(
         make=warp(_HALVES, params="x: Tensor[f32, 32, 8], h: Tensor[f16, 34, 8]"),
