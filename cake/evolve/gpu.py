@@ -8,7 +8,7 @@ from cake.diag import CakeError, Diagnostic, to_json
 from cake.evolve.findings import JUDGED, NO_GPU, error
 from cake.evolve.setting import Setting
 from cake.evolve.space import Point
-from cake.judge import Candidate, Evaluation, TimingPlan, Verdict, judge
+from cake.judge import Candidate, Evaluation, JudgeUnavailable, TimingPlan, Verdict, judge
 from cake.judge.ir_runner import PLUGIN, RUNNER
 from cake.kernels import with_meta
 from cake.runtime import driver
@@ -83,17 +83,19 @@ def _judged(
         path=variant.path,
         text=with_meta(variant.text, variant.meta(point.meta), variant.target),
     )
-    return judge(
-        Evaluation(
-            workload=setting.workload,
-            candidate=candidate,
-            cases=cases,
-            device="cuda",
-            families=families,
-            plugins=(PLUGIN,),
-            timing=timing,
-        )
+    evaluation = Evaluation(
+        workload=setting.workload,
+        candidate=candidate,
+        cases=cases,
+        device="cuda",
+        families=families,
+        plugins=(PLUGIN,),
+        timing=timing,
     )
+    try:
+        return judge(evaluation)
+    except JudgeUnavailable as reason:
+        raise error(NO_GPU, f"the judge cannot work on this GPU: {reason}") from None
 
 
 def verdict_finding(verdict: Verdict) -> dict[str, object]:

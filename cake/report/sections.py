@@ -7,6 +7,7 @@ from typing import Any
 
 from cake.cost.page import quantity
 from cake.evolve.schema import CandidateRow, EvaluationRow
+from cake.judge import Verdict
 from cake.report.charts import Dot, best_so_far, scatter
 from cake.report.content import Content, Group
 from cake.report.markup import Child, Markup, join, tag
@@ -73,6 +74,7 @@ def headline(c: Content) -> Markup:
             ("useful work", f"{problem.flops / c.best.seconds / 1e12:.3g} TFLOP/s"),
             ("useful traffic", f"{problem.bytes_moved / c.best.seconds / 1e9:.3g} GB/s"),
             ("on all input families", "passed" if c.best.confirmed else "not run"),
+            *_against_baseline(c),
         ]
     cards += [
         ("evaluations", str(len(c.evaluations))),
@@ -93,6 +95,13 @@ def headline(c: Content) -> Markup:
             )
         )
     return join(*parts)
+
+
+def _against_baseline(c: Content) -> list[tuple[str, str]]:
+    """The best candidate's speed over the baseline that was timed beside it, if one was."""
+    text = next(e.verdict for e in c.evaluations if c.best and e.candidate == c.best.candidate)
+    timings = Verdict.from_json(text).timings if text else ()
+    return [(f"over {t.baseline_name}", f"{t.speedup:.3g}x") for t in timings if t.speedup]
 
 
 def funnel_section(c: Content) -> Markup:

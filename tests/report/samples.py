@@ -9,6 +9,7 @@ from cake.evolve.findings import DOES_NOT_FIT, WRONG_RESULT
 from cake.evolve.schema import EvaluationRow
 from cake.evolve.setting import Setting
 from cake.evolve.space import Point, Variant, variants_of
+from cake.judge import Summary, TimingResult, Verdict
 from cake.workloads import Case, get, problem
 from tests.kernels.samples import SCALE, file
 
@@ -100,7 +101,9 @@ def evaluation(
     candidate: int, status: str, *, measured: float | None = None, findings: Any = ()
 ) -> EvaluationRow:
     passed = status == "passed"
+    verdict = judged(measured).to_json() if measured else None
     return EvaluationRow(
+        verdict=verdict,
         candidate=candidate,
         status=status,
         detail="" if passed else HOSTILE,
@@ -114,4 +117,32 @@ def evaluation(
             "registers": {"squares": 20, "scale": 22},
             "bound": "hbm",
         },
+    )
+
+
+def judged(seconds: float) -> Verdict:
+    """A verdict with times of a candidate and a baseline that takes twice as long."""
+    return Verdict(
+        status="passed",
+        workload="rmsnorm",
+        candidate_hash="",
+        runner="ir",
+        device="cuda",
+        detail="",
+        results=(),
+        timings=(
+            TimingResult(
+                case=CASE,
+                clock="CUDA events",
+                candidate=Summary.of([seconds * 1e3]),
+                baseline_name="torch",
+                baseline=Summary.of([2 * seconds * 1e3]),
+                speedup=2.0,
+                status="passed",
+                detail="",
+            ),
+        ),
+        environment={},
+        output="",
+        seconds=1.0,
     )

@@ -60,6 +60,7 @@ def test_every_part_is_there(page) -> None:
     headings = [*parsed.text]
     assert "rmsnorm for sm_90a" in headings
     assert ("0.0025 ms" if measured else "0.002 ms") in headings
+    assert ("over torch" in headings, "2x" in headings) == (measured, measured)
 
 
 def test_strings_of_candidates_stay_text(page) -> None:
