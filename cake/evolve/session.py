@@ -8,15 +8,10 @@ evaluations again, and those that are stored are not repeated.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
-from random import Random
-from typing import Any
 
-from cake.diag import Diagnostic, to_json
 from cake.evolve.config import (
     Budget,
     EvolveConfig,
@@ -27,30 +22,22 @@ from cake.evolve.config import (
     Stopped,
 )
 from cake.evolve.environment import environment
-from cake.evolve.findings import NO_CANDIDATES, UNIT_FAILED, error, how_to_resume
+from cake.evolve.findings import how_to_resume
 from cake.evolve.gpu import find_gpu, grade, measure, verdict_finding
 from cake.evolve.outputs import write_outputs
 from cake.evolve.pool import Answer, Pool, Task
 from cake.evolve.ranking import distances, rank, ranked
 from cake.evolve.schema import CandidateRow, EvaluationRow
+from cake.evolve.screening import failure_finding, screen_space
 from cake.evolve.search import Entry, HillClimb, Rank
 from cake.evolve.setting import simulation_cases
-from cake.evolve.space import Point, points_of
 from cake.evolve.start import new_run
 from cake.evolve.store import Store
 from cake.evolve.summary import best, funnel
 from cake.kernels import elaborate
 
-SCREEN_BATCH = 16
-"""Points of one screening task: enough to hide the pipe, few enough to lose on kill -9."""
-
 SCREEN_SHARE = 0.4
 """Most of the time budget that the screening may take; what it does not reach is left out."""
-
-LEAST_KEPT = 8
-"""Candidates that the estimate leaves at least."""
-
-LEAST_KEPT_OF_VARIANT = 2
 
 EVALUATION_BATCH = 4
 """Neighbours that are evaluated together; not the number of workers, so that a search proposes the
@@ -112,7 +99,8 @@ class _Session:
         stopped: Stopped = "interrupted"
         try:
             with Pool(self._setting, self._workers) as self._pool:
-                self._screen()
+                screen_space(store, self._pool, self._screened)
+                self._distances = distances(store)
                 found = self._search()
                 self._confirm()
                 stopped = found
@@ -161,54 +149,12 @@ class _Session:
                 Progress(phase=phase, done=done, total=total, best_seconds=seconds, message=message)
             )
 
-    # -- screening -------------------------------------------------------------------------------
-
-    def _screen(self) -> None:
-        """Elaborate and estimate every point that is not stored yet, then keep the best."""
-        store = self._store
-        if store.fact("screened") is not None:
-            return
-        points = points_of(self._setting.variants, self._setting.seed)
-        # In random order a screening that is cut short is still a fair sample.
-        Random(self._setting.seed).shuffle(points)
-        stored = store.screened_keys()
-        new = [p for p in points if p.key not in stored]
-        batches = [tuple(new[i : i + SCREEN_BATCH]) for i in range(0, len(new), SCREEN_BATCH)]
-        done = len(points) - len(new)
-        for answer in self._answers("screen", batches):
-            batch = answer.task.points
-            rows = answer.results or [_lost(p, answer) for p in batch]
-            store.add_screened(rows, [p.key for p in batch])
-            store.note_time(self._session, self._seconds())
-            done += len(batch)
-            self._report("screen", done, len(points), f"screened {done} of {len(points)} points")
-            if self._before + self._seconds() > SCREEN_SHARE * self._budget.max_seconds:
-                break
-        estimated = store.candidates("estimated")
-        if not estimated:
-            raise self._nothing_left()
-        kept = _kept(estimated, self._setting.keep)
-        worst = max(c.seconds or 0.0 for c in estimated if c.id in kept)
-        store.close_screening(
-            sorted(kept), f"estimated above {worst * 1e3:.4g} ms", unscreened=len(points) - done
-        )
-        self._distances = distances(store)
-
-    def _answers(self, kind: str, batches: Sequence[tuple[Point, ...]]) -> Iterator[Answer]:
-        """Answers to batches; points of a batch whose process failed are tried one by one."""
-        again: list[Task] = []
-        for answer in self._pool.run([Task(kind=kind, points=b) for b in batches]):
-            if answer.failure and len(answer.task.points) > 1:
-                again += [Task(kind=kind, points=(p,)) for p in answer.task.points]
-            else:
-                yield answer
-        yield from self._pool.run(again)
-
-    def _nothing_left(self) -> Exception:
-        reasons = Counter(c.reason for c in self._store.candidates())
-        listed = tuple(f"{n} of the points: {text}" for text, n in reasons.most_common(3))
-        where = f"{self._setting.workload} for {self._setting.target}, {self._setting.case.label()}"
-        return error(NO_CANDIDATES, f"no point of the space fits {where}", helps=listed)
+    def _screened(self, done: int, total: int) -> bool:
+        """Note and report a step of the screening; whether there is time for more."""
+        self._store.note_time(self._session, self._seconds())
+        self._report("screen", done, total, f"screened {done} of {total} points")
+        spent = self._before + self._seconds()
+        return spent <= SCREEN_SHARE * self._budget.max_seconds
 
     # -- search ----------------------------------------------------------------------------------
 
@@ -311,37 +257,6 @@ class _Session:
         return answer.results[0]["status"], answer.results[0]["detail"]
 
 
-def _kept(estimated: Sequence[CandidateRow], share: float) -> set[int]:
-    """The best share of all, and the best few of each variant."""
-    ordered = sorted(estimated, key=lambda c: (c.seconds or 0.0, c.id))
-    kept = {c.id for c in ordered[: max(LEAST_KEPT, ceil(share * len(ordered)))]}
-    of_variant: Counter[str] = Counter()
-    for c in ordered:
-        of_variant[c.variant] += 1
-        if of_variant[c.variant] <= LEAST_KEPT_OF_VARIANT:
-            kept.add(c.id)
-    return kept
-
-
-def _lost(point: Point, answer: Answer) -> dict[str, Any]:
-    """The screening of a point whose process failed."""
-    return {
-        "variant": point.variant,
-        "meta": dict(point.meta),
-        "status": "invalid",
-        "reason": f"{answer.failure}: {answer.detail}",
-        "digest": None,
-        "seconds": None,
-        "bound": None,
-        "estimate": None,
-        "findings": [_failure(answer)],
-    }
-
-
-def _failure(answer: Answer) -> dict[str, Any]:
-    return to_json(Diagnostic.of(UNIT_FAILED, f"{answer.failure}: {answer.detail}"))
-
-
 def _evaluation(candidate: CandidateRow, answer: Answer) -> EvaluationRow:
     """The row for what a worker found, or for its failure."""
     if answer.failure:
@@ -353,7 +268,7 @@ def _evaluation(candidate: CandidateRow, answer: Answer) -> EvaluationRow:
             measured=None,
             spill_bytes=0,
             wall_seconds=0.0,
-            record={"findings": [_failure(answer)]},
+            record={"findings": [failure_finding(answer)]},
         )
     (found,) = answer.results
     return EvaluationRow(

@@ -103,7 +103,7 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_stopped(tmp_path, finishe
 
 
 def test_no_time_left_is_said_with_what_was_not_reached(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("cake.evolve.session.SCREEN_BATCH", 3)
+    monkeypatch.setattr("cake.evolve.screening.SCREEN_BATCH", 3)
     files = (schedule(tmp_path), schedule(tmp_path, SCALE.replace("eps)", "eps) * 1.0"), "other"))
     result = run(config(tmp_path, *files, budget=Budget(max_evaluations=9, max_seconds=1e-3)))
     assert (result.stopped, result.evaluations, result.best) == ("seconds", 0, None)
