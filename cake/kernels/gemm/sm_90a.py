@@ -16,13 +16,15 @@ def gemm(
     T: meta(bf16, f16) = bf16,
     O: meta(bf16, f16) = bf16,
     WG: meta(1, 2) = 2,
-    BN: meta(64, 128, 192, 256) = 256,
+    BN: meta(128, 256) = 256,
     STAGES: meta(3, 4, 5, 6) = 4,
     GROUP: meta(1, 4, 8, 16) = 8,
     REGS: meta(152, 168, 232) = 232,
 ):
     BM = 64 * WG
     BK = 64
+    # BN is a multiple of 128: an even number of chunks lets the two epilogue buffers alternate
+    # from tile to tile too.
     KT = cdiv(K, BK)
     require(K > 0)
     tiles = persistent(cdiv(M, BM), cdiv(N, BN), raster=GROUP)

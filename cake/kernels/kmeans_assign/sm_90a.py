@@ -42,7 +42,7 @@ def assign(
     ids: Tensor[i32, "B", "N"],
     *,
     T: meta(bf16, f16) = bf16,
-    WG: meta(1, 2, 3, 4) = 4,
+    WG: meta(2, 3, 4) = 4,
     DP: meta(64, 128, 192, 256) = 128,
     HEAD: meta(48, 64, 96, 144, 192) = 96,
     BN: meta(64, 128, 256) = 128,
@@ -79,7 +79,7 @@ def assign(
 
     with math as wg:
         row = wg * 64
-        if wg == WG - 1 and WG > 1:
+        if wg == WG - 1:
             named_arrive(turn, 0)
         for b, m in tiles:
             best = row_vector(f32, 64, fill=inf, partial=True)
@@ -88,11 +88,9 @@ def assign(
                 for k in range(KT):
                     sc = wait(cs)
                     acc = fragment(f32, (64, BN))
-                    if WG > 1:
-                        named_sync(turn, wg)
+                    named_sync(turn, wg)
                     wgmma(acc, X[sx][row : row + 64, 0:HEAD], C[sc][:, 0:HEAD].T, init=True)
-                    if WG > 1:
-                        named_arrive(turn, (wg + 1) % WG)
+                    named_arrive(turn, (wg + 1) % WG)
                     wgmma(acc, X[sx][row : row + 64, HEAD:DP], C[sc][:, HEAD:DP].T)
                     sq = wait(qs)
                     wgmma_wait(0)
