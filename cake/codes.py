@@ -19,6 +19,7 @@ DEFINING = (
     "cake.lang.codes",
     "cake.ops",
     "cake.verify",
+    "cake.verify.phase",
     "cake.simulate.codes",
     "cake.codegen.build_findings",
     "cake.codegen.emit_findings",

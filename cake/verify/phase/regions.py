@@ -16,7 +16,7 @@ import numpy as np
 
 from cake.ir.program import Smem
 from cake.ops.layout import Placement, tile_offsets
-from cake.verify.phase.events import Access, Box, Region
+from cake.verify.phase.events import Box, Region
 
 
 @lru_cache(maxsize=4096)
@@ -133,11 +133,10 @@ def _box_inside(inner: Box, outer: Box) -> bool:
     return all(o[0] <= i[0] and i[1] <= o[1] for i, o in zip(inner, outer, strict=True))
 
 
-def united(a: Access, b: Access) -> Region | None:
+def united(a: Region, b: Region) -> Region | None:
     """Both regions as one, where that says the same."""
-    x, y = a.region, b.region
-    if x == y:
-        return x
-    if x.exact and y.exact and isinstance(x.cells, int) and isinstance(y.cells, int):
-        return Region(x.cells | y.cells)
+    if a == b:
+        return a
+    if a.exact and b.exact and isinstance(a.cells, int) and isinstance(b.cells, int):
+        return Region(a.cells | b.cells)
     return None

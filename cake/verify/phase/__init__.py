@@ -1,0 +1,87 @@
+"""Layer L2 of the verifier: the phase simulation.
+
+Roles, warps and engines run as actors of an abstract machine without values, at bounded trip
+counts, with exact phases of all barriers and vector clocks over the bytes that are accessed. See
+docs/design/phase_simulation.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from cake.diag import Diagnostic, Severity
+from cake.diag.model import Fact
+from cake.ir.program import Program
+from cake.verify.phase.codes import UNFENCED_OVERWRITE
+from cake.verify.phase.expand import Expander
+from cake.verify.phase.report import diagnostics, undecided
+from cake.verify.phase.run import Outcome, run
+from cake.verify.phase.scenarios import Scenario, Scenarios, choosers
+from cake.verify.phase.unit import Beyond
+
+Found = tuple[tuple[Diagnostic, ...], tuple[str, ...]]
+
+
+def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> Found:
+    """Run a program at bounded trip counts and report what goes wrong at the smallest of them.
+
+    Args:
+        program: a program without structural findings (layers L0 and L1).
+        level: ``idiom`` reduces the contested finding (CK462) to a note.
+
+    Returns:
+        Diagnostics (CK450 to CK464) of the first run that has errors, and what could not be
+        followed, in words. Each diagnostic has the facts ``sizes`` (dimensions of the run),
+        ``tiles`` (tiles of one CTA), ``role``, ``unit``, ``cta``, ``phase`` or ``stage``, and
+        ``trace``: the events that lead there, each as [actor, action, object, phase, line].
+    """
+    notes: dict[tuple[str, str], Diagnostic] = {}
+    uncovered: dict[str, None] = {}
+    expander = Expander(program)
+    scenarios = Scenarios(expander)
+    for scenario in scenarios.all():
+        try:
+            for outcome in _outcomes(expander, scenario, scenarios.data_options()):
+                found = [
+                    _at_level(d, level)
+                    for d in diagnostics(outcome, _where(scenario), _facts(scenario))
+                ]
+                uncovered |= dict.fromkeys(undecided(outcome))
+                if any(d.severity is Severity.ERROR for d in found):
+                    return tuple(found), tuple(uncovered)
+                notes |= {(d.code, str(d.span)): d for d in found}
+        except Beyond as reason:
+            uncovered[f"phase simulation: {reason}"] = None
+    return tuple(notes.values()), tuple(uncovered)
+
+
+def _outcomes(
+    expander: Expander, scenario: Scenario, options: tuple[int, ...]
+) -> Iterator[Outcome]:
+    """Runs of a scenario, one for each combination of choices."""
+    for chooser in choosers(options):
+        yield run(expander.expand(scenario.ctas, chooser))
+
+
+def _at_level(d: Diagnostic, level: Literal["strict", "idiom"]) -> Diagnostic:
+    contested = d.code == UNFENCED_OVERWRITE.code and level == "idiom"
+    return replace(d, severity=Severity.NOTE) if contested else d
+
+
+def _where(scenario: Scenario) -> str:
+    sizes = ", ".join(f"{k} = {v}" for k, v in scenario.sizes.items())
+    tiles = f"{scenario.tiles} tiles of a CTA" if scenario.tiles > 1 else ""
+    where = " and ".join(x for x in (sizes, tiles) if x)
+    return f" ({where})" if where else ""
+
+
+def _facts(scenario: Scenario) -> dict[str, Fact]:
+    return {
+        "sizes": [f"{k} = {v}" for k, v in scenario.sizes.items()],
+        "tiles": scenario.tiles,
+    }
+
+
+__all__ = ["Found", "check"]

@@ -1,0 +1,168 @@
+"""What runs find about memory and registers, put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cake.diag import Code, Span
+from cake.diag.model import Fact
+from cake.verify.phase import codes
+from cake.verify.phase import events as ev
+from cake.verify.phase.clocks import ActorState, Clock
+from cake.verify.phase.events import Event, Key
+from cake.verify.phase.memory import Race, Record
+from cake.verify.phase.run import Held, Logged
+from cake.verify.phase.trace import block_name, last_signal, late_announcement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A finding before it knows the sizes at which it was made.
+
+    ``states`` are the actors involved, the one at ``place`` first; the trace shows what they do to
+    ``key`` and to barriers up to ``clocks``, and then the ``stuck`` waits with their phases.
+    """
+
+    code: Code
+    message: str
+    place: Span
+    states: tuple[ActorState, ...]
+    clocks: tuple[Clock, ...]
+    related: tuple[tuple[Span, str], ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    key: Key | None = None
+    stuck: tuple[tuple[ActorState, Event, int], ...] = ()
+    helps: tuple[str, ...] = ()
+
+
+def race(found: Race, clock: Clock, log: list[Logged]) -> Finding:
+    """Two accesses that nothing orders, or no fence."""
+    old, new = found.old, found.new
+    what = block_name(new.access.key)
+    code, sense = _race_words(found)
+    if code is codes.UNFINISHED and isinstance(old.event, ev.Copy):
+        late = late_announcement(log, old.state, old.event)
+        if late is not None:
+            return _announced_late(found, clock, late)
+    related = [(old.event.place, f"{old.state.actor} {_does(old)} {what} here")]
+    states, clocks = [new.state], [clock]
+    if old.state is not new.state:
+        states.append(old.state)
+        clocks.append(old.state.clock)
+        seen = last_signal(log, old.state, clock)
+        if seen is not None:
+            said = f"the last signal of {old.state.actor} that has reached {new.state.actor}"
+            related.append((seen.event.place, f"{said}; it does not cover that access"))
+    return Finding(
+        code=code,
+        message=f"{new.state.actor} {_does(new)} {what} {sense}",
+        place=new.event.place,
+        states=tuple(states),
+        clocks=tuple(clocks),
+        related=tuple(related),
+        facts={
+            "buffer": new.access.key[2],
+            "stage": new.access.key[3],
+            "other_role": old.state.actor.role,
+            "other_line": old.event.place.line,
+            "proxies": [old.access.proxy, new.access.proxy],
+        },
+        key=new.access.key,
+        helps=_race_help(found),
+    )
+
+
+def _announced_late(found: Race, clock: Clock, late: Logged) -> Finding:
+    """A copy counts for a phase after the one that is meant: its bytes were announced too late."""
+    old, new = found.old, found.new
+    what = block_name(new.access.key)
+    return Finding(
+        code=codes.ANNOUNCED_LATE,
+        message=f"{old.state.actor} announces bytes for phase {late.phase}, after the arrival that"
+        f" completes phase {late.phase - 1}: {new.state.actor} reads {what} before they are there",
+        place=late.event.place,
+        states=(old.state, new.state),
+        clocks=(old.state.clock, clock),
+        related=(
+            (old.event.place, f"{old.state.actor} {_does(old)} {what} here"),
+            (new.event.place, f"{new.state.actor} {_does(new)} {what} here"),
+        ),
+        facts={"buffer": new.access.key[2], "stage": new.access.key[3], "phase": late.phase},
+        key=new.access.key,
+        helps=("expect_tx, then the copies, then arrive",),
+    )
+
+
+def _race_words(found: Race) -> tuple[Code, str]:
+    old, new = found.old, found.new
+    line = old.event.place.line
+    if found.kind == "unfenced":
+        sense = f"through the async proxy; the stores of line {line} are unfenced"
+        reads = new.access.action == "read"
+        return codes.UNFENCED if reads else codes.UNFENCED_OVERWRITE, sense
+    if new.access.action == "read":
+        return codes.UNFINISHED, f"before the write of line {line} is complete for it"
+    if old.access.action == "read":
+        return codes.OVERWRITTEN, f"while the read of line {line} may be unfinished"
+    return codes.CONFLICTING_WRITES, f"and nothing orders that after the write of line {line}"
+
+
+_WAITS: dict[str, str] = {
+    "wgmma": "wgmma_wait before the signal that leads here",
+    "bulk_group": "tma_store_wait by the storing unit before the signal that leads here",
+    "cp_async": "cp_async_wait, then a barrier",
+    "tcgen05": "tcgen05_commit to a barrier that is waited for here",
+    "tcgen05_ld": "tcgen05_wait_ld before the signal that leads here",
+}
+
+
+def _race_help(found: Race) -> tuple[str, ...]:
+    if found.kind == "unfenced":
+        return ("fence_async() by the writing warps, before the barrier that leads here",)
+    if isinstance(found.old.event, ev.Copy):
+        return ("wait for the phase in which the copy's bytes are counted",)
+    if isinstance(found.old.event, ev.Issue):
+        return (_WAITS[found.old.event.engine],)
+    return ("put a barrier of both actors between the accesses",)
+
+
+def _does(record: Record) -> str:
+    verb = {"read": "reads", "write": "writes", "atomic": "updates"}[record.access.action]
+    if isinstance(record.event, ev.Copy):
+        return f"{verb} (by a copy)"
+    if isinstance(record.event, ev.Issue):
+        engine = "a TMA store" if record.event.engine == "bulk_group" else record.event.engine
+        return f"{verb} (by {engine})"
+    return verb
+
+
+def held(found: Held) -> Finding:
+    """Registers used while an engine owns them."""
+    engine, name = found.by.engine, found.name
+    return Finding(
+        code=codes.REGISTER_OWNED,
+        message=f"{found.state.actor} touches {name} while the {engine} of line"
+        f" {found.by.place.line} may own it",
+        place=found.event.place,
+        states=(found.state,),
+        clocks=(found.state.clock,),
+        related=((found.by.place, f"{engine} takes {name} here"),),
+        facts={"register": name},
+        helps=("wait for the instruction first",),
+    )
+
+
+def unfinished(record: Record) -> Finding:
+    """Work in flight at the end."""
+    doing = "write" if record.access.action == "write" else "read"
+    what = block_name(record.access.key)
+    return Finding(
+        code=codes.EXIT_IN_FLIGHT,
+        message=f"the CTA ends while this may still {doing} {what}: no actor of it waits for it",
+        place=record.event.place,
+        states=(record.state,),
+        clocks=(record.state.clock,),
+        facts={"buffer": record.access.key[2], "stage": record.access.key[3]},
+        key=record.access.key,
+    )

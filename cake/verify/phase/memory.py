@@ -1,0 +1,140 @@
+"""Accesses to memory, and whether a later one is ordered after those it conflicts with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cake.verify.phase.clocks import ActorState, Clock
+from cake.verify.phase.events import Access, Event, Key
+from cake.verify.phase.regions import covers, overlap, united
+
+Conflict = Literal["unordered", "unfenced"]
+
+RECENT = 8
+"""Records of a block that are looked through for one that a new access makes superfluous."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An access under way or past.
+
+    It is complete for whoever has at least ``value`` in ``component`` of its clock, and the async
+    proxy sees it if the same holds of ``fenced`` (None: it was made through that proxy).
+    ``happened`` is a causal component that tells of a copy's completion: accesses through the async
+    proxy need no more than that. ``inorder`` names the queue in which the access takes its turn, if
+    accesses of one queue do not race.
+    """
+
+    state: ActorState
+    event: Event
+    access: Access
+    component: int
+    value: int
+    fenced: int | None
+    happened: int | None = None
+    inorder: tuple[int, str] | None = None
+
+    def complete(self, clock: Clock) -> bool:
+        """Whether the access is complete for certain where a clock stands."""
+        return bool(clock[self.component] >= self.value)
+
+    def before(self, later: Access, clock: Clock) -> bool:
+        """Whether an access made where the clock stands comes after this one."""
+        if self.complete(clock):
+            return True
+        known = later.proxy == "async" and self.happened is not None
+        return known and bool(clock[self.happened] >= self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Two conflicting accesses of one block; ``certain`` is False if data may keep them apart."""
+
+    kind: Conflict
+    old: Record
+    new: Record
+    certain: bool
+
+
+@dataclass(slots=True)
+class _Block:
+    """Accesses to one block that something later may still conflict with."""
+
+    reads: list[Record]
+    writes: list[Record]
+
+
+class Memory:
+    """All blocks of memory of a cluster."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[Key, _Block] = {}
+
+    def access(self, new: Record, clock: Clock) -> Iterator[Race]:
+        """An access begins where the clock stands: its conflicts."""
+        block = self.blocks.get(new.access.key)
+        if block is None:
+            block = self.blocks[new.access.key] = _Block([], [])
+        writes = new.access.action != "read"
+        for old in block.writes if not writes else (*block.writes, *block.reads):
+            race = _race(old, new, clock)
+            if race is not None:
+                yield race
+        if writes:
+            block.reads = [r for r in block.reads if not _settled(r, new, clock)]
+            block.writes = [r for r in block.writes if not _settled(r, new, clock)]
+        _add(block.writes if writes else block.reads, new)
+
+
+def _race(old: Record, new: Record, clock: Clock) -> Race | None:
+    a, b = old.access, new.access
+    if a.instance == b.instance or (a.action == "atomic" and b.action == "atomic"):
+        return None
+    if old.inorder is not None and old.inorder == new.inorder:
+        return None
+    kind: Conflict = "unordered"
+    if old.before(b, clock):
+        if _fenced(old, b, clock):
+            return None
+        kind = "unfenced"
+    found = overlap(a.region, b.region)
+    if found == "no":
+        return None
+    same = a.value is not None and a.value == b.value and kind == "unordered"
+    if same and a.action == b.action == "write":
+        return None
+    return Race(kind, old, new, certain=found == "yes")
+
+
+def _fenced(old: Record, later: Access, clock: Clock) -> bool:
+    """Whether a complete access is ordered before a later one across proxies.
+
+    Reads are left to the rules on hand-backs. Tensor memory has fences of its own.
+    """
+    if old.fenced is None or later.proxy == "generic" or later.key[0] == "tmem":
+        return True
+    return old.access.action == "read" or bool(clock[old.fenced] >= old.value)
+
+
+def _settled(old: Record, new: Record, clock: Clock) -> bool:
+    """Whether whatever conflicts with ``old`` from now on conflicts with ``new`` too."""
+    return covers(new.access.region, old.access.region) and old.before(new.access, clock)
+
+
+def _add(records: list[Record], new: Record) -> None:
+    """Remember an access; one that says no more than an earlier one takes its place."""
+    for i in range(len(records) - 1, max(-1, len(records) - 1 - RECENT), -1):
+        old = records[i]
+        alike = (
+            old.component == new.component
+            and old.state is new.state
+            and old.access.action == new.access.action
+            and old.event.place == new.event.place
+        )
+        region = united(old.access.region, new.access.region) if alike else None
+        if region is not None and (old.value == new.value or region == new.access.region):
+            records[i] = replace(new, access=replace(new.access, region=region))
+            return
+    records.append(new)

@@ -1,0 +1,213 @@
+"""Which runs decide about a program: sizes, tiles of a cluster's CTAs, and choices of data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from random import Random
+
+from cake.ir.nodes import Stmt
+from cake.ir.program import Grid, Pipeline, Tiles
+from cake.ops.raster import tile_at, walk_length, walk_of
+from cake.verify.phase.expand import Cta, Expander
+from cake.verify.phase.measure import NoData
+from cake.verify.phase.scalars import UnitState
+from cake.verify.phase.sizes import Sizes
+
+MAX_ORDERS = 24
+"""Orders of empty and other tiles that are tried at one combination of sizes."""
+MAX_CHOICES = 24
+"""Runs that explore the choices of one scenario."""
+MAX_OPTIONS = 6
+"""Values of one element of a tensor."""
+
+Point = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One cluster at given sizes: its CTAs with their tiles."""
+
+    sizes: dict[str, int]
+    ctas: tuple[Cta, ...]
+
+    @property
+    def tiles(self) -> int:
+        return max((len(c.tiles) for c in self.ctas), default=0)
+
+
+@dataclass(slots=True)
+class Chooser:
+    """Decides what depends on data: by a script, then by the first option or by ``random``.
+
+    An element of a tensor has one value in all roles. Its options are the trip counts worth trying
+    times the constants that the program divides by, so that lengths and offsets show all of them.
+    ``asked`` has the number of options of each choice made.
+    """
+
+    options: Sequence[int]
+    script: Sequence[int] = ()
+    random: Random | None = None
+    asked: list[int] = field(default_factory=list)
+    made: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def element(self, tensor: str, index: tuple[int, ...]) -> int:
+        return self.options[self._choice((tensor, index), len(self.options))]
+
+    def pick(self, place: Stmt, occurrence: int, options: int) -> int:
+        return self._choice((id(place), occurrence), options)
+
+    def _choice(self, key: tuple[object, ...], options: int) -> int:
+        if key not in self.made:
+            number = len(self.asked)
+            self.asked.append(options)
+            if number < len(self.script):
+                self.made[key] = self.script[number]
+            else:
+                self.made[key] = 0 if self.random is None else self.random.randrange(options)
+        return self.made[key]
+
+    def following(self) -> list[int] | None:
+        """The script of the next combination; None after the last one."""
+        made = [*self.script[: len(self.asked)]]
+        made += [0] * (len(self.asked) - len(made))
+        while made:
+            if made[-1] + 1 < self.asked[len(made) - 1]:
+                made[-1] += 1
+                return made
+            made.pop()
+        return None
+
+
+def choosers(options: Sequence[int]) -> Iterator[Chooser]:
+    """Choosers for the runs of one scenario, each to be used up before the next is asked for.
+
+    All combinations if they are few, else some that are drawn at random from a fixed seed.
+    """
+    chooser = Chooser(options)
+    yield chooser
+    if prod(chooser.asked) > MAX_CHOICES:
+        yield from (Chooser(options, random=Random(seed)) for seed in range(1, MAX_CHOICES))
+        return
+    for _ in range(MAX_CHOICES):
+        script = chooser.following()
+        if script is None:
+            return
+        chooser = Chooser(options, script)
+        yield chooser
+
+
+class Scenarios:
+    """The scenarios of one program, the smallest first."""
+
+    def __init__(self, expander: Expander) -> None:
+        self.expander = expander
+        self.program = expander.program
+        self.sizes = Sizes(expander)
+        self.padded = any(r.multicast for r in self.program.find(Pipeline))
+
+    def all(self) -> Iterator[Scenario]:
+        """Every scenario."""
+        for sizes in self.sizes.vectors() or [{}]:
+            yield from self._at(sizes)
+
+    def data_options(self) -> tuple[int, ...]:
+        """Values that elements of integer tensors take."""
+        counts = sorted({n for d in self.sizes.desired.values() for n in d} or {0, 1, 2})
+        unit = max(self.sizes.units, default=1)
+        lengths = [
+            1,
+            0,
+            unit,
+            *(n * unit + 1 for n in counts if n),
+            *(n * unit for n in counts),
+        ]
+        return tuple(dict.fromkeys(lengths))[:MAX_OPTIONS]
+
+    def _at(self, sizes: dict[str, int]) -> Iterator[Scenario]:
+        state = self.sizes.values(sizes)
+        decl, extents = self.sizes.tiles, self.sizes.extents(state)
+        if decl is None or extents is None:
+            yield self._scenario(sizes, [[]])
+            return
+        walk = walk_of(self.program, decl)
+        shown = [walk.axis, walk.cluster] if self.padded else []
+        total = walk_length(walk, extents) // walk.cluster
+        groups = [
+            [self._tile(decl, extents, g * walk.cluster + r, shown) for r in range(walk.cluster)]
+            for g in dict.fromkeys((*range(min(total, 8)), total // 2, total - 1))
+        ]
+        if isinstance(decl, Grid):
+            for group in self._different(state, groups):
+                yield self._scenario(sizes, [group])
+            return
+        kinds = self._different(state, groups)
+        yield from (self._scenario(sizes, order) for order in _orders(groups, kinds, total))
+
+    def _tile(
+        self, decl: Grid | Tiles, extents: Sequence[int], index: int, padding: Sequence[int]
+    ) -> Point | None:
+        """A tile of the walk; with multicast rings, one beyond the end takes part as well."""
+        walk = walk_of(self.program, decl)
+        found = tile_at(walk, extents, index)
+        if found is None and padding:
+            wide = list(extents)
+            wide[walk.axis] = -(-wide[walk.axis] // walk.cluster) * walk.cluster
+            found = tile_at(walk, wide, index)
+        return found
+
+    def _different(
+        self, state: UnitState, groups: Sequence[Sequence[Point | None]]
+    ) -> list[Sequence[Point | None]]:
+        """Groups of tiles at which the program does different things; the first of each kind."""
+        kinds: dict[object, Sequence[Point | None]] = {}
+        for group in groups:
+            profiles = []
+            for rank, point in enumerate(group):
+                here = _elsewhere(state, rank, self._coordinates(point))
+                self.sizes.evaluate_lets(here)
+                profile = self.sizes.profile(here, point)
+                profiles.append((point is None, profile.key()))
+            kinds.setdefault(tuple(profiles), group)
+        return list(kinds.values())
+
+    def _coordinates(self, point: Point | None) -> dict[str, int]:
+        grids = self.program.find(Grid)
+        if not grids or point is None:
+            return {}
+        return dict(zip(grids[0].vars, point, strict=True))
+
+    def _scenario(self, sizes: dict[str, int], order: Sequence[Sequence[Point | None]]) -> Scenario:
+        """CTAs of a cluster that walk groups of tiles; a CTA of a grid has one group."""
+        ctas = []
+        ranks = len(order[0]) if order and order[0] else 1
+        persistent = bool(self.program.find(Tiles))
+        for rank in range(ranks):
+            points = [group[rank] for group in order if group]
+            if self.program.find(Grid) and points == [None]:
+                continue
+            state = UnitState(1, rank, NoData(), dict(sizes))
+            state.vars |= self._coordinates(points[0] if points else None)
+            self.sizes.evaluate_lets(state)
+            tiles = tuple(p for p in points if p is not None) if persistent else ()
+            ctas.append(Cta(rank=rank, values=dict(state.vars), tiles=tiles))
+        return Scenario(sizes=sizes, ctas=tuple(ctas))
+
+
+def _elsewhere(state: UnitState, rank: int, values: dict[str, int]) -> UnitState:
+    """A unit's state with other coordinates."""
+    return UnitState(1, rank, state.data, {**state.vars, **values})
+
+
+def _orders(
+    groups: Sequence[Sequence[Point | None]], kinds: Sequence[Sequence[Point | None]], total: int
+) -> Iterator[Sequence[Sequence[Point | None]]]:
+    """Orders in which a CTA may meet its tiles: 1 to 3 of them, of every kind."""
+    if len(kinds) == 1:
+        yield groups[: min(total, 3)]
+        return
+    found = (order for n in (1, 2, 3) for order in product(kinds[:3], repeat=n))
+    for _, order in zip(range(MAX_ORDERS), found, strict=False):
+        yield order

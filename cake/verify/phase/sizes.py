@@ -1,0 +1,204 @@
+"""Sizes at which a program shows all its trip counts: {0, 1, 2, S-1, S, S+1, 2S, 2S+1} of every
+loop that steps through a ring of S stages, 1 to 3 tiles, both outcomes of every known condition.
+
+Sizes are found by trying: a dimension takes multiples of the constants that the program divides by
+or steps by, and a value is kept if some loop or condition does something new at it. Equal
+dimensions are equal everywhere, and the guards hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+from cake.ir.nodes import Const, Expr, For, walk_exprs
+from cake.ir.program import Grid, Program, ScalarParam, Tiles
+from cake.ops.raster import tile_at, walk_of
+from cake.verify.phase.expand import Expander
+from cake.verify.phase.measure import Measure, NoData, Profile, heads, stages
+from cake.verify.phase.outline import Branch, Node, Repeat, Weight
+from cake.verify.phase.scalars import UnitState
+
+MAX_VECTORS = 40
+"""Combinations of sizes for one program."""
+
+
+class Sizes:
+    """Measures one program."""
+
+    def __init__(self, expander: Expander) -> None:
+        self.expander = expander
+        self.program: Program = expander.program
+        self.names = [
+            *self.program.dims,
+            *(p.name for p in self.program.params
+              if isinstance(p, ScalarParam) and p.dtype.is_int),
+        ]  # fmt: skip
+        self.desired: dict[int, frozenset[int]] = {}
+        for nodes in expander.outlines.values():
+            self._loops(nodes)
+        self.units = sorted(set(self._units()))
+        self.tiles: Grid | Tiles | None = next(
+            iter((*self.program.find(Grid), *self.program.find(Tiles))), None
+        )
+
+    # -- what to look for --------------------------------------------------------------------------
+
+    def _loops(self, nodes: Sequence[Node]) -> None:
+        for n in nodes:
+            if isinstance(n, Repeat):
+                if isinstance(n.stmt, For) and n.weight == Weight.EVENTS:
+                    sizes = set(stages(self.program, n.body)) or {1}
+                    self.desired[id(n.stmt)] = frozenset(
+                        t for s in sizes for t in (0, 1, 2, s - 1, s, s + 1, 2 * s, 2 * s + 1)
+                    )
+                self._loops(n.body)
+            elif isinstance(n, Branch):
+                self._loops(n.then)
+                self._loops(n.orelse)
+
+    def _units(self) -> Iterator[int]:
+        """Constants by which sizes are divided or stepped."""
+        found: list[Expr] = [let.value for let in self.program.lets]
+        found += [g.cond for g in self.program.guards]
+        for decl in (*self.program.find(Grid), *self.program.find(Tiles)):
+            found += decl.extents
+        for nodes in self.expander.outlines.values():
+            found += heads(nodes)
+        for head in found:
+            for e in (head, *walk_exprs(head)):
+                if isinstance(e, Const) and isinstance(e.value, int) and 2 <= e.value <= 4096:
+                    yield e.value
+
+    # -- measuring ---------------------------------------------------------------------------------
+
+    def values(self, sizes: Mapping[str, int], rank: int = 0) -> UnitState:
+        """Kernel-level values at some sizes, grid coordinates being zero."""
+        state = UnitState(1, rank, NoData(), dict(sizes))
+        for grid in self.program.find(Grid):
+            state.vars |= dict.fromkeys(grid.vars, 0)
+        self.evaluate_lets(state)
+        return state
+
+    def evaluate_lets(self, state: UnitState) -> None:
+        for let in self.program.lets:
+            state.vars[let.targets[0]] = self.expander.compiler.compile(let.value)(state)
+
+    def extents(self, state: UnitState) -> list[int] | None:
+        """Extents of the grid or tile set; None if they depend on data."""
+        if self.tiles is None:
+            return []
+        found = [self.expander.compiler.compile(e)(state) for e in self.tiles.extents]
+        return found if all(isinstance(n, int) for n in found) else None
+
+    def admitted(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the guards hold, as far as they can be evaluated, and there is a tile."""
+        state = self.values(sizes)
+        if any(self.expander.compiler.compile(g.cond)(state) is False for g in self.program.guards):
+            return False
+        extents = self.extents(state)
+        return extents is None or all(n > 0 for n in extents)
+
+    def profile(self, state: UnitState, tile: Sequence[int] | None = None) -> Profile:
+        """Walk every role once, loop bodies with their first round."""
+        found = Profile()
+        for body in self.program.roles:
+            variables = dict(state.vars)
+            if body.unit is not None:
+                variables[body.unit] = 0
+            unit = UnitState(1, state.rank, NoData(), variables)
+            walk = Measure(self.expander.compiler, unit, tile, found)
+            walk.block(self.expander.outlines[body.role])
+        return found
+
+    # -- choosing ----------------------------------------------------------------------------------
+
+    def vectors(self) -> list[dict[str, int]]:
+        """Combinations of sizes, the smallest first."""
+        base = self._base()
+        if base is None:
+            return []
+        choices = {name: self._choices(name, base) for name in self.names}
+        every = [
+            dict(zip(choices, picked, strict=True))
+            for picked in _combinations(list(choices.values()), list(base.values()))
+        ]
+        admitted = [v for v in every if self.admitted(v)] or [base]
+        return sorted(admitted, key=lambda v: (sum(v.values()), tuple(v.values())))
+
+    def _candidates(self) -> list[int]:
+        largest = max((max(d) for d in self.desired.values()), default=3)
+        counts = range(1, largest + 3)
+        units = {1, *self.units}
+        found = {u * t for u in units for t in counts} | {u + 1 for u in units}
+        found |= {u - 1 for u in units if u > 2}
+        return sorted(found)
+
+    def _base(self) -> dict[str, int] | None:
+        """Small sizes that the guards admit."""
+        values = sorted({1, *self.units, *(2 * u for u in self.units[-2:])})
+        for shared in values:
+            sizes = dict.fromkeys(self.names, shared)
+            if self.admitted(sizes):
+                return sizes
+        sizes = dict.fromkeys(self.names, 1)
+        for picked in product(values, repeat=min(3, len(self.names))):
+            for i, name in enumerate(self.names):
+                sizes[name] = picked[i % len(picked)]
+            if self.admitted(sizes):
+                return sizes
+        return None
+
+    def _choices(self, name: str, base: Mapping[str, int]) -> list[int]:
+        """Values of one size at which something new happens, the others being as in ``base``."""
+        seen: set[tuple[int, int]] = set()
+        kept: list[int] = []
+        scalars = (0, 1) if name not in self.program.dims else ()
+        for value in dict.fromkeys((*scalars, *self._candidates())):
+            sizes = {**base, name: value}
+            if not self.admitted(sizes):
+                continue
+            new = self._wanted(sizes) - seen
+            if new or not kept:
+                seen |= new
+                kept.append(value)
+        if len({frozenset(self._wanted({**base, name: v})) for v in kept}) == 1:
+            return [base[name]]
+        return kept
+
+    def _wanted(self, sizes: Mapping[str, int]) -> set[tuple[int, int]]:
+        """The trip counts, outcomes and tile counts at some sizes that are to be tried."""
+        state = self.values(sizes)
+        found = self.profile(state)
+        wanted = {(loop, n) for loop, n in found.trips.items() if n in self.desired.get(loop, ())}
+        wanted |= {(branch, -1 - int(yes)) for branch, yes in found.outcomes.items()}
+        extents = self.extents(state)
+        if isinstance(self.tiles, Tiles) and extents:
+            wanted.add((0, min(prod(extents), 3)))
+        wanted.add((1, self._ranks(extents)))
+        return wanted
+
+    def _ranks(self, extents: Sequence[int] | None) -> int:
+        """CTAs with a tile in the first cluster."""
+        if self.tiles is None or not extents:
+            return 1
+        walk = walk_of(self.program, self.tiles)
+        return sum(tile_at(walk, extents, r) is not None for r in range(walk.cluster))
+
+
+def _combinations(choices: list[list[int]], base: list[int]) -> list[tuple[int, ...]]:
+    """All combinations if they are few; else each value with small, usual and large others."""
+    if prod(map(len, choices)) <= MAX_VECTORS:
+        return list(product(*choices))
+    found: dict[tuple[int, ...], None] = {}
+    usual = [values[len(values) // 2] for values in choices]
+    for others in ([values[0] for values in choices], usual):
+        for i, values in enumerate(choices):
+            for value in values:
+                found[(*others[:i], value, *others[i + 1 :])] = None
+    longest = max(map(len, choices))
+    for i in range(longest):
+        found[tuple(c[i % len(c)] for c in choices)] = None
+    found[tuple(base)] = None
+    return list(found)

@@ -1,0 +1,77 @@
+"""A unit whose events are being listed, and the values that a performer asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cake.ir.nodes import Call, Expr, ResourceRef
+from cake.verify.phase.events import Event
+from cake.verify.phase.scalars import Compiler, UnitState, Value
+
+WARP = 32
+
+
+class Beyond(Exception):
+    """Something the abstract machine cannot follow, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Threads [low, high) of a unit, which one actor stands for."""
+
+    low: int
+    high: int
+
+    @property
+    def threads(self) -> int:
+        return self.high - self.low
+
+    def of(self, value: Value) -> Value:
+        """The part's share of a value."""
+        return value[self.low : self.high] if isinstance(value, np.ndarray) else value
+
+
+@dataclass(slots=True)
+class Unit:
+    """A unit: its state, its actors' parts and their events.
+
+    ``steps`` counts the steps taken on each side of each ring.
+    """
+
+    role: str
+    index: int
+    rank: int
+    state: UnitState
+    parts: tuple[Part, ...]
+    lists: tuple[list[Event], ...]
+    steps: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> Part:
+        return Part(0, self.state.threads)
+
+    def all(self, event: Event) -> None:
+        """Every actor of the unit does this."""
+        for events in self.lists:
+            events.append(event)
+
+    def one(self, event: Event) -> None:
+        """The thread that issues does this."""
+        self.lists[0].append(event)
+
+
+def known(compiler: Compiler, unit: Unit, e: Expr, what: str) -> int:
+    """An integer that must not depend on data (Beyond otherwise)."""
+    value = compiler.compile(e)(unit.state)
+    if not isinstance(value, int | np.integer):
+        raise Beyond(f"{what} in line {e.loc.line}, which depends on data")
+    return int(value)
+
+
+def reference(call: Call) -> str:
+    """The resource that a call's first operand names."""
+    ref = call.args[0]
+    assert isinstance(ref, ResourceRef)
+    return ref.name
