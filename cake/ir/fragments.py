@@ -7,6 +7,13 @@ l holds row mi*16 + l//4 + 8*(q>>1), column j*8 + 2*(l%4) + (q&1). Two neighbour
 
 A ``b`` fragment (K, N) is made of 16x8 atoms (k, n); register ((ki * N/8) + j) * 4 + q holds
 k = ki*16 + 2*(l%4) + (q&1) + 8*(q>>1), n = j*8 + l//4.
+
+``a_ldmatrix`` and ``b_ldmatrix`` fragments of 8- or 32-bit elements are made of rows of 16 bytes: w
+elements, of which a lane holds the p that fill word l%4. With word u, element e of it and h = u&1,
+register u*p + e holds
+
+* A: row mi*16 + l//4 + 8*h, column j*w + (l%4)*p + e, where u>>1 = mi * C/w + j;
+* B: k = ki*2*w + h*w + (l%4)*p + e, n = j*8 + l//4, where u>>1 = ki * N/8 + j.
 """
 
 from __future__ import annotations
@@ -26,15 +33,20 @@ def coordinates(t: Fragment) -> tuple[Any, Any]:
     lane = np.arange(WARP)[None, :, None]
     warp = np.arange(t.warps)[:, None, None]
     reg = np.arange(t.registers)[None, None, :]
-    q, atom = reg % 4, reg // 4
-    per_row = cols // 8
-    outer, j = atom // per_row, atom % per_row
-    if t.layout == "acc":
-        r = warp * (rows // t.warps) + outer * 16 + lane // 4 + 8 * (q >> 1)
-        c = j * 8 + 2 * (lane % 4) + (q & 1)
+    first = warp * (rows // t.warps)
+    if t.layout in ("acc", "b"):
+        part, width = 2, 8
     else:
-        r = outer * 16 + 2 * (lane % 4) + (q & 1) + 8 * (q >> 1)
-        c = j * 8 + lane // 4
+        part, width = 32 // t.dtype.bits, 128 // t.dtype.bits
+    word, e = reg // part, reg % part
+    h, block = word % 2, word // 2
+    per_row = cols // (width if t.layout in ("acc", "a_ldmatrix") else 8)
+    outer, j = block // per_row, block % per_row
+    along = lane % 4 * part + e
+    if t.layout in ("acc", "a_ldmatrix"):
+        r, c = first + outer * 16 + lane // 4 + 8 * h, j * width + along
+    else:
+        r, c = outer * 2 * width + h * width + along, j * 8 + lane // 4
     threads = WARP * t.warps
     shape = (t.warps, WARP, t.registers)
     flat = (threads, t.registers)

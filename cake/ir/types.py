@@ -44,7 +44,7 @@ class RegArray(Type):
         return f"registers({self.dtype}, {self.length})"
 
 
-FragmentLayout = Literal["acc", "b"]
+FragmentLayout = Literal["acc", "b", "a_ldmatrix", "b_ldmatrix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,10 @@ class Fragment(Type):
     """A register tile distributed over the threads of a unit by the MMA that makes or eats it.
 
     ``acc``: accumulator layout of mma.m16n8 / wgmma.m64nN, which for 16-bit data is also the A
-    operand layout. ``b``: B operand of mma.m16n8k16 with shape (K, N). ``warps`` is 1 or 4: rows
-    are split evenly over the warps (wgmma), so a fragment of a warpgroup has 64 rows an atom.
+    operand layout. ``b``: B operand of mma.m16n8k16 with shape (K, N). ``a_ldmatrix`` and
+    ``b_ldmatrix``: operands of 8- and 32-bit elements as ldmatrix brings them, four bytes of a row
+    a lane; which columns these are depends on the width. ``warps`` is 1 or 4: rows are split evenly
+    over the warps (wgmma), so a fragment of a warpgroup has 64 rows an atom.
     """
 
     dtype: DType

@@ -9,7 +9,7 @@ import numpy as np
 
 from cake.ir.dtypes import F32, I32, DType
 from cake.ir.nodes import Call, Static
-from cake.ir.types import Type, element_dtype, is_array, registers
+from cake.ir.types import Fragment, Type, element_dtype, is_array, registers
 from cake.ops import check, fills
 from cake.ops.base import (
     Cost,
@@ -33,6 +33,9 @@ from cake.ops.machine import Unit
 CONVERSIONS = FLOATS | INTEGERS
 """How to convert, by (source, result). f32 is the hub: 16- and 8-bit floats convert through it."""
 
+BY_WIDTH = ("a_ldmatrix", "b_ldmatrix")
+"""Layouts that depend on the width of the elements."""
+
 
 def _typing(t: TypingContext, call: Call) -> Typed:
     x, to = operand(call, "x"), static(call, "dtype")
@@ -53,6 +56,12 @@ def _typing(t: TypingContext, call: Call) -> Typed:
             f"{t.target.name} has no instruction that converts {source} to {to}",
             code="CK201",
             facts={"target": t.target.name, "capability": conversion.requires},
+        )
+    if isinstance(x.type, Fragment) and x.type.layout in BY_WIDTH and source.bits != to.bits:
+        t.fail(
+            f"the {x.type.layout} layout of {source} is not that of {to}",
+            x,
+            helps=(f"cast the acc fragment first: a_operand(cast(x, {to}))",),
         )
     n, word = registers(x.type), per_word(to)
     if is_array(x.type) and n % word:

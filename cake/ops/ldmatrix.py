@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from cake.ir.dtypes import BF16, E4M3, E5M2, F16, F32, I8, TF32, U8, U16, DType
 from cake.ir.fragments import coordinates
 from cake.ir.nodes import Call, View
-from cake.ir.types import WARP, Fragment, SmemView
+from cake.ir.types import WARP, Fragment, FragmentLayout, SmemView
 from cake.ops import check
 from cake.ops.base import (
     Access,
@@ -26,33 +27,43 @@ from cake.ops.matrix_access import (
     acc_addresses,
     check_view,
     matrix_blocks,
+    per_row,
     typed_view,
 )
+from cake.ops.memory_access import word
 from cake.ops.tiles import logical_shape
+
+ELEMENTS = (BF16, F16, U16, TF32, F32, I8, U8, E4M3, E5M2)
 
 
 def _typing(t: TypingContext, call: Call) -> Fragment:
-    view, tile = typed_view(t, call.args[0])
+    view, tile = typed_view(t, call.args[0], ELEMENTS)
     check.one_of(t, call.args[1], "operand", ("a", "b"))
-    rows, cols = logical_shape(tile)
-    if static(call, "operand") == "b":
-        if rows % 16 or cols % 8:
-            t.fail(
-                f"a B operand (K, N) has a multiple of 16 rows and of 8 columns, got {rows}x{cols}",
-                view,
-                helps=("for a tile stored N x K write W[s].T",),
-                facts={"rows": rows, "cols": cols},
-            )
-        return Fragment(tile.dtype, (rows, cols), "b", 1)
-    warps = t.unit_threads // WARP
-    if rows % (16 * warps) or cols % 16:
+    side = static(call, "operand")
+    if tile.dtype.bits != 16 and tile.transposed != (side == "b"):
+        stored = "(M, K)" if side == "a" else "(N, K) and used as W[s].T"
         t.fail(
-            f"an A operand of this unit has a multiple of {16 * warps} rows and of 16 columns,"
+            f"{side.upper()} of {tile.dtype} must be stored as {stored}",
+            view,
+            helps=("only 16-bit elements can be transposed on the way",),
+        )
+    rows, cols = logical_shape(tile)
+    warps = t.unit_threads // WARP
+    deep = 2 * per_row(tile.dtype)
+    units = (deep, 8) if side == "b" else (16 * warps, deep)
+    if rows % units[0] or cols % units[1]:
+        what = "a B operand (K, N)" if side == "b" else "an A operand of this unit"
+        t.fail(
+            f"{what} of {tile.dtype} has a multiple of {units[0]} rows and of {units[1]} columns,"
             f" got {rows}x{cols}",
             view,
-            facts={"rows": rows, "cols": cols, "row_multiple": 16 * warps},
+            helps=("for a tile stored N x K write W[s].T",) if side == "b" else (),
+            facts={"rows": rows, "cols": cols, "row_multiple": units[0]},
         )
-    return Fragment(tile.dtype, (rows, cols), "acc", warps)
+    if side == "b":
+        layout: FragmentLayout = "b" if tile.dtype.bits == 16 else "b_ldmatrix"
+        return Fragment(tile.dtype, (rows, cols), layout, 1)
+    return Fragment(tile.dtype, (rows, cols), "acc" if deep == 16 else "a_ldmatrix", warps)
 
 
 def _effects(call: Call) -> Effects:
@@ -74,8 +85,8 @@ def _cost(call: Call, threads: int) -> Cost:
     t = call.type
     assert isinstance(t, Fragment)
     warps = threads // WARP
-    size = t.registers * WARP * 2
-    return Cost(issue=2 * warps * max(1, t.registers // 8), smem=size * warps)
+    size = t.registers * WARP * t.dtype.bytes
+    return Cost(issue=2 * warps * max(1, size // (16 * WARP)), smem=size * warps)
 
 
 def _emit(cg: Emitter, call: Call, dest: str | None) -> str:
@@ -85,7 +96,7 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> str:
     name = dest or cg.fresh("matrix")
     if dest is None:
         cg.declare(t, name)
-    if t.layout == "acc":
+    if t.layout in ("acc", "a_ldmatrix"):
         _emit_a(cg, view, t, name)
     else:
         _emit_b(cg, view, t, name)
@@ -93,53 +104,60 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> str:
 
 
 def _emit_a(cg: Emitter, view: View, t: Fragment, name: str) -> None:
+    """Four matrices cover 16 rows and two rows of bytes side by side."""
     assert isinstance(view.type, SmemView)
-    load = helper(cg, 4, trans=view.type.transposed)
-    pairs, _ = matrix_blocks(t.shape[1])
-    with cg.unrolled(t.shape[0] // (16 * t.warps)), cg.unrolled(pairs, "j"):
-        address = acc_addresses(cg, view, t, "j * 16", 4)
-        cg.line(f"{load}({name} + (i * {pairs} + j) * 4, {address});")
+    load = helper(cg, 4, t.dtype, trans=view.type.transposed)
+    deep = 2 * per_row(t.dtype)
+    steps = t.shape[1] // deep
+    with cg.unrolled(t.shape[0] // (16 * t.warps)), cg.unrolled(steps, "j"):
+        address = acc_addresses(cg, view, t, f"j * {deep}", 4)
+        cg.line(f"{load}({name} + (i * {steps} + j) * 4, {address});")
 
 
 def _emit_b(cg: Emitter, view: View, t: Fragment, name: str) -> None:
-    """Four matrices cover K 16 and N 16; the last 8 columns of N take two."""
+    """Four matrices cover K 16 (of 16-bit elements) and N 16; the last 8 columns of N take two."""
     assert isinstance(view.type, SmemView)
-    # The registers hold pairs along K: rows of the matrices as they are if K lies along memory.
+    # The registers hold neighbours along K: rows of the matrices if K lies along memory.
     trans = not view.type.transposed
-    steps = t.shape[1] // 8
+    deep, steps = 2 * per_row(t.dtype), t.shape[1] // 8
     pairs, single = matrix_blocks(t.shape[1])
-    with cg.unrolled(t.shape[0] // 16):
+    with cg.unrolled(t.shape[0] // deep):
         if pairs:
-            load = helper(cg, 4, trans=trans)
+            load = helper(cg, 4, t.dtype, trans=trans)
             with cg.unrolled(pairs, "j"):
-                address = _b_address(cg, view, "j * 16", four=True)
+                address = _b_address(cg, view, deep, "j * 16", four=True)
                 cg.line(f"{load}({name} + (i * {steps} + j * 2) * 2, {address});")
         if single:
-            load = helper(cg, 2, trans=trans)
-            address = _b_address(cg, view, str(pairs * 16), four=False)
+            load = helper(cg, 2, t.dtype, trans=trans)
+            address = _b_address(cg, view, deep, str(pairs * 16), four=False)
             cg.line(f"{load}({name} + (i * {steps} + {pairs * 2}) * 2, {address});")
 
 
-def _b_address(cg: Emitter, view: View, column: str, *, four: bool) -> str:
-    """Matrices go along K first, then to the next 8 columns of N."""
+def _b_address(cg: Emitter, view: View, deep: int, column: str, *, four: bool) -> str:
+    """Matrices go along K first, ``deep`` elements for two, then to the next 8 columns of N."""
     assert isinstance(view.type, SmemView)
     next_n = " + lane / 16 * 8" if four else ""
     if view.type.transposed:
-        return cg.smem_address(view, ["i * 16 + lane / 8 % 2 * 8", f"{column} + lane % 8{next_n}"])
+        k = f"i * {deep} + lane / 8 % 2 * {deep // 2}"
+        return cg.smem_address(view, [k, f"{column} + lane % 8{next_n}"])
     return cg.smem_address(view, ["i * 16 + lane % 16", f"{column}{next_n}"])
 
 
-def helper(cg: Emitter, matrices: int, *, trans: bool) -> str:
-    """Helper that loads two or four matrices into consecutive registers."""
-    name = f"ldmatrix_x{matrices}{'_trans' if trans else ''}"
-    outputs = ", ".join(f'"=r"(to[{i}])' for i in range(matrices))
+def helper(cg: Emitter, matrices: int, dtype: DType, *, trans: bool) -> str:
+    """Helper that loads two or four matrices into consecutive words of a fragment."""
+    floats = word(dtype).c == "float"
+    name = f"ldmatrix_x{matrices}{'_trans' if trans else ''}{'_f32' if floats else ''}"
+    c, target = ("float", "word") if floats else ("unsigned", "to")
+    outputs = ", ".join(f'"=r"({target}[{i}])' for i in range(matrices))
     names = ", ".join(f"%{i}" for i in range(matrices))
+    before = f"  unsigned word[{matrices}];\n" if floats else ""
+    after = "".join(f"\n  to[{i}] = __uint_as_float(word[{i}]);" for i in range(matrices))
     code = f"""\
-__device__ __forceinline__ void {name}(unsigned* to, unsigned from) {{
-  asm volatile(
+__device__ __forceinline__ void {name}({c}* to, unsigned from) {{
+{before}  asm volatile(
       "ldmatrix.sync.aligned.m8n8.x{matrices}{".trans" if trans else ""}.shared.b16 "
       "{{{names}}}, [%{matrices}];"
-      : {outputs} : "r"(from));
+      : {outputs} : "r"(from));{after if floats else ""}
 }}"""
     return cg.helper(name, code)
 
@@ -151,11 +169,13 @@ register(
             Param("view", "place"),
             Param("operand", "static", "a", keyword_only=True),
         ),
-        doc="Load a tile of 16-bit elements from shared memory into a fragment. operand='a': an A"
-        " operand of mma.sync or wgmma, in the acc layout; rows a multiple of 16 for each warp of"
-        " the unit, columns of 16. operand='b': a B operand of mma.sync with logical shape (K, N),"
-        " from `W[s].T` stored N x K or from a tile stored K x N; K a multiple of 16, N of 8; every"
-        " warp of a warpgroup gets the whole of it. A transposed view is loaded with .trans.",
+        doc="Load the tile `view` from shared memory into a fragment. operand='a': an A operand of"
+        " mma.sync or wgmma, rows a multiple of 16 for each warp of the unit. operand='b': a B"
+        " operand of mma.sync with logical shape (K, N), N a multiple of 8, from `W[s].T` stored"
+        " N x K; every warp of a warpgroup gets the whole of it. K is a multiple of 32 bytes."
+        " 16-bit elements come in the acc and b layouts, and may be stored the other way round (a"
+        " transposed view is loaded with .trans). Elements of i8, u8, e4m3, e5m2, tf32 and f32 come"
+        " in layouts of their own, for mma and wgmma.",
         source="PTX ISA 9.0, ldmatrix",
         typing=_typing,
         effects=_effects,

@@ -217,8 +217,8 @@ register(
         doc="The tile at `source` as an acc fragment: `shape` (rows, columns) of a tensor along its"
         " last two axes, or a shared view of two axes, which has a shape of its own. Elements have"
         " 16 bits or are f32, i32 or u32. Rows are a multiple of 16 for a warp, of 64 for a"
-        " warpgroup, columns of 8. Elements outside the tensor read as zero unless clip=False. ldmatrix loads"
-        " 16-bit tiles of shared memory faster.",
+        " warpgroup, columns of 8. Elements outside the tensor read as zero unless clip=False."
+        " ldmatrix loads 16-bit tiles of shared memory faster.",
         source="PTX ISA 9.0, ld",
         typing=_typing,
         effects=_effects,

@@ -1,4 +1,4 @@
-"""What ldmatrix and stmatrix share: 8x8 matrices of 16-bit elements, four to an instruction.
+"""What ldmatrix and stmatrix share: matrices of 8 rows of 16 bytes, four to an instruction.
 
 Lane l of the warp names row ``l % 8`` of matrix ``l / 8``: 16 bytes that lie together. A row of a
 stored matrix is a row of the tile, or a column of it if the view is transposed; then the
@@ -7,6 +7,7 @@ stored matrix is a row of the tile, or a column of it if the view is transposed;
 
 from __future__ import annotations
 
+from cake.ir.dtypes import DType
 from cake.ir.nodes import Call, Expr, View
 from cake.ir.program import Smem
 from cake.ir.types import Fragment, SmemView
@@ -17,16 +18,22 @@ from cake.ops.machine import Unit
 from cake.ops.tiles import check_multiple, typed_multiple
 
 ROW_BYTES = 16
-PER_ROW = 8
-"""Elements in a row of a matrix."""
 
 
-def typed_view(t: TypingContext, e: Expr | None) -> tuple[View, SmemView]:
-    """A two-dimensional view of 16-bit elements whose matrix rows lie on 16 bytes."""
+def per_row(dtype: DType) -> int:
+    """Elements in a row of a matrix."""
+    return ROW_BYTES // dtype.bytes
+
+
+def typed_view(
+    t: TypingContext, e: Expr | None, admitted: tuple[DType, ...]
+) -> tuple[View, SmemView]:
+    """A two-dimensional view of elements of these types whose matrix rows lie on 16 bytes."""
     view, tile = check.smem(t, e, "the view", rank=2)
     assert isinstance(view, View)
-    if tile.dtype.bits != 16:
-        t.fail(f"matrix rows hold 16-bit elements, got {tile.dtype}", view)
+    if tile.dtype not in admitted:
+        names = ", ".join(d.name for d in admitted)
+        t.fail(f"matrix rows hold {names}, got {tile.dtype}", view)
     buffer = t.resource(view.base)
     assert isinstance(buffer, Smem)
     pitch = buffer.shape[-1] * tile.dtype.bytes
@@ -37,13 +44,15 @@ def typed_view(t: TypingContext, e: Expr | None) -> tuple[View, SmemView]:
             helps=("pad the rows, or use a swizzle",),
             facts={"pitch": pitch, "multiple_of": ROW_BYTES},
         )
-    typed_multiple(t, view.offsets[-1], PER_ROW, "the last offset of the view")
+    typed_multiple(t, view.offsets[-1], per_row(tile.dtype), "the last offset of the view")
     return view, tile
 
 
 def check_view(unit: Unit, call: Call, view: View) -> None:
     """A finding if the view starts inside a matrix row."""
-    check_multiple(unit, call, view.offsets[-1], PER_ROW, "the last offset of the view")
+    assert isinstance(view.type, SmemView)
+    per = per_row(view.type.dtype)
+    check_multiple(unit, call, view.offsets[-1], per, "the last offset of the view")
 
 
 def acc_row(t: Fragment) -> str:
@@ -53,14 +62,14 @@ def acc_row(t: Fragment) -> str:
 
 
 def acc_addresses(cg: Emitter, view: View, t: Fragment, column: str, matrices: int) -> str:
-    """Where a lane's row of the matrices of one 16x16 (16x8) block of an acc fragment lies.
+    """Where a lane's row of the four (two) matrices of one block of an A fragment lies.
 
-    Matrices go down the rows first, then to the next 8 columns: the order of the registers.
+    Matrices go down the rows first, then to the next columns: the order of the registers.
     """
     assert isinstance(view.type, SmemView)
     row = acc_row(t)
     if not view.type.transposed:
-        plus = " + lane / 16 * 8" if matrices == 4 else ""
+        plus = f" + lane / 16 * {per_row(t.dtype)}" if matrices == 4 else ""
         return cg.smem_address(view, [f"{row} + lane % 16", f"{column}{plus}"])
     down = "lane / 8 % 2 * 8"
     plus = " + lane / 16 * 8" if matrices == 4 else ""

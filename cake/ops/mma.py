@@ -38,7 +38,17 @@ def _typing(t: TypingContext, call: Call) -> Typed:
     e, d = check.fragment(t, acc, "the accumulator")
     if not isinstance(e, VarRef):
         t.fail("the accumulator must be a variable", e, helps=("assign it to a name first",))
-    left, right = _tile(t, a, "A", "acc"), _tile(t, b, "B", "b")
+    left, right = _tile(t, a, "A"), _tile(t, b, "B")
+    if (left.layout, right.layout) not in LAYOUTS:
+        t.fail(
+            f"A has the {left.layout} layout and B the {right.layout} layout, which do not go"
+            " together",
+            b,
+            helps=(
+                "what ldmatrix brings goes with a_operand(x) of an acc fragment, or with what it"
+                " brings itself",
+            ),
+        )
     if d.layout != "acc":
         t.fail(f"the accumulator must have the acc layout, got {d}", e)
     if left.shape[1] != right.shape[0]:
@@ -66,13 +76,18 @@ def _typing(t: TypingContext, call: Call) -> Typed:
     return Typed(Void(), call.args)
 
 
-def _tile(t: TypingContext, e: Expr | None, name: str, layout: str) -> Fragment:
+LAYOUTS = (("acc", "b"), ("a_ldmatrix", "b_ldmatrix"))
+"""Layouts of A and B that number K alike."""
+
+
+def _tile(t: TypingContext, e: Expr | None, name: str) -> Fragment:
     _, fragment = check.fragment(t, e, name)
-    if fragment.layout != layout:
+    admitted = [pair[0 if name == "A" else 1] for pair in LAYOUTS]
+    if fragment.layout not in admitted:
         t.fail(
-            f"{name} must have the {layout} layout, got {fragment}",
+            f"{name} must have the {' or '.join(admitted)} layout, got {fragment}",
             e,
-            helps=(f'ldmatrix(..., operand="{layout}") loads it',),
+            helps=(f'ldmatrix(..., operand="{name.lower()}") loads it',),
         )
     return fragment
 
@@ -121,8 +136,9 @@ def _cost(call: Call, threads: int) -> Cost:
 # -- emission --------------------------------------------------------------------------------------
 
 # The instruction's fragments pair a slot of K in A with the same slot in B; which element of K a
-# slot holds does not matter to the sum. The 16-bit layouts are those of the instruction. For tf32
-# and 8-bit types a lane's elements fill the slots in its own order, the same in A and in B.
+# slot holds does not matter to the sum. The 16-bit layouts and those of ldmatrix are the
+# instruction's. In acc and b fragments of tf32 and 8-bit types a lane's elements fill the slots in
+# its own order, the same in A and in B.
 
 
 def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
@@ -133,17 +149,19 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     atoms_k, atoms_n = left.shape[1] // 8, d.shape[1] // 8
     steps = left.shape[1] * left.dtype.bytes // K_BYTES
     d_at = f"({m} * {atoms_n} + {n}) * {4 // per_word(d.dtype)}"
-    if left.dtype == TF32:
+    native = left.dtype.bits == 16 or left.layout == "a_ldmatrix"
+    if native:
+        a_at = f"({m} * {2 * steps} + {s} * 2) * 2"
+        b_at = f"({s} * {atoms_n} + {n}) * 2"
+    elif left.dtype == TF32:
         a_at = f"({m} * {atoms_k} + {s}) * 4"
         b_at = f"({s} / 2 * {atoms_n} + {n}) * 4 + {s} % 2 * 2"
-    elif left.dtype.bits == 16:
-        a_at = f"({m} * {atoms_k} + {s} * 2) * 2"
-        b_at = f"({s} * {atoms_n} + {n}) * 2"
     else:
         a_at = f"{m} * {atoms_k} + {s} * 4"
         b_at = f"{s} * {2 * atoms_n} + {n}"
-    second = f", {names[2]}[{b_at} + {atoms_n}]" if left.dtype.bits == 8 else ""
-    first = f"{names[2]}[{b_at}]" if left.dtype.bits == 8 else f"{names[2]} + {b_at}"
+    apart = left.dtype.bits == 8 and not native
+    second = f", {names[2]}[{b_at} + {atoms_n}]" if apart else ""
+    first = f"{names[2]}[{b_at}]" if apart else f"{names[2]} + {b_at}"
     with cg.unrolled(steps, s), cg.unrolled(d.shape[0] // 16, m), cg.unrolled(atoms_n, n):
         cg.line(f"{function}({names[0]} + {d_at}, {names[1]} + {a_at}, {first}{second});")
 
@@ -157,8 +175,10 @@ def _function(target: str, d: Fragment, left: Fragment, right: Fragment) -> tupl
     kinds = f"{acc}.{_ptx(left.dtype)}.{_ptx(right.dtype)}.{acc}"
     kind = f".kind::{form.kind}" if form.kind else ""
     name = f"mma_{form.shape}_{kinds[: kinds.rindex('.')].replace('.', '_')}"
+    if left.layout == "a_ldmatrix":
+        name += "_ldmatrix"
     w, count = word(d.dtype), 4 // per_word(d.dtype)
-    parameters, a, b = _SOURCES[left.dtype.bits]
+    parameters, a, b = _sources(left)
     sums = ", ".join(f"%{i}" for i in range(count))
     places = [f"%{count + i}" for i in range(6)]
     outputs = ", ".join(f'"+{w.constraint}"(d[{i}])' for i in range(count))
@@ -177,26 +197,24 @@ def _ptx(dtype: DType) -> str:
     return {"i8": "s8", "i32": "s32"}.get(dtype.name, dtype.name)
 
 
-_SOURCES = {
-    16: (
-        "const unsigned* a, const unsigned* b",
-        ("a[0]", "a[1]", "a[2]", "a[3]"),
-        ("b[0]", "b[1]"),
-    ),
-    32: (
-        "const float* a, const float* b",
-        tuple(f"__float_as_uint(a[{i}])" for i in (0, 2, 1, 3)),
-        ("__float_as_uint(b[0])", "__float_as_uint(b[1])"),
-    ),
-    8: (
-        "const unsigned* a, unsigned b0, unsigned b1",
-        tuple(
-            f"__byte_perm(a[{i}], a[{i + 1}], {s})" for i in (0, 2) for s in ("0x5410", "0x7632")
-        ),
-        ("b0", "b1"),
-    ),
-}
-"""By width of the elements: parameters of the function, and its operands for A and B."""
+def _sources(left: Fragment) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Parameters of the function, and its operands for A and B."""
+    native = left.dtype.bits == 16 or left.layout == "a_ldmatrix"
+    if left.dtype == TF32:
+        order = (0, 1, 2, 3) if native else (0, 2, 1, 3)
+        a = tuple(f"__float_as_uint(a[{i}])" for i in order)
+        return (
+            "const float* a, const float* b",
+            a,
+            tuple(f"__float_as_uint(b[{i}])" for i in (0, 1)),
+        )
+    if native:
+        words = tuple(f"a[{i}]" for i in range(4))
+        return "const unsigned* a, const unsigned* b", words, ("b[0]", "b[1]")
+    pairs = tuple(
+        f"__byte_perm(a[{i}], a[{i + 1}], {s})" for i in (0, 2) for s in ("0x5410", "0x7632")
+    )
+    return "const unsigned* a, unsigned b0, unsigned b1", pairs, ("b0", "b1")
 
 
 register(
@@ -206,10 +224,10 @@ register(
         doc="""acc (M, N) += A (M, K) . B (K, N) from register fragments of one warp.
 
 ``acc`` is an f32 (i32 for i8 and u8) fragment variable; f16 for f16 and fp8 operands as well, half
-the registers. ``a`` is a fragment of the acc layout, ``b`` of the b layout: bf16, f16, tf32, i8,
-u8, and e4m3, e5m2 where the target has the instruction. M is a multiple of 16, N of 8, K of 16 (of
-32 for 8-bit types). The sums of each instruction (16, 8 or 32 of K) are rounded to the type of
-``acc``; their order within one is not specified.""",
+the registers. ``a`` is a fragment of the acc layout and ``b`` of the b layout, or both are what
+ldmatrix brings: bf16, f16, tf32, i8, u8, and e4m3, e5m2 where the target has the instruction. M is
+a multiple of 16, N of 8, K of 16 (of 32 for 8-bit types). The sums of each instruction (16, 8 or 32
+of K) are rounded to the type of ``acc``; their order within one is not specified.""",
         source="PTX ISA, mma.sync.aligned.m16n8k8, m16n8k16, m16n8k32",
         typing=_typing,
         effects=_effects,

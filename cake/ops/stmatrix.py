@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cake.ir.dtypes import BF16, F16, U16
 from cake.ir.fragments import coordinates
 from cake.ir.nodes import Call, View
 from cake.ir.types import WARP, Fragment, SmemView, Void
@@ -19,7 +20,7 @@ from cake.ops.tiles import logical_shape
 
 
 def _typing(t: TypingContext, call: Call) -> Void:
-    view, tile = typed_view(t, call.args[0])
+    view, tile = typed_view(t, call.args[0], (BF16, F16, U16))
     value, fragment = check.fragment(t, call.args[1], "the value")
     if fragment.layout != "acc":
         t.fail(f"only acc fragments are stored by stmatrix, got {fragment}", value)

@@ -71,13 +71,14 @@ def _accumulator(t: TypingContext, acc: Expr | None) -> Fragment:
 
 
 def _left(t: TypingContext, a: Expr | None, mn_major: bool) -> tuple[Expr, DType, tuple[int, int]]:
-    """A from shared memory, or from registers as a 16-bit fragment."""
+    """A from shared memory, or from registers as a fragment."""
     if a is not None and isinstance(a.type, Fragment):
-        if a.type.layout != "acc" or a.type.dtype.bits != 16:
+        wanted = "acc" if a.type.dtype.bits == 16 else "a_ldmatrix"
+        if a.type.layout != wanted:
             t.fail(
-                f"A in registers must be a 16-bit fragment of the acc layout, got {a.type}",
+                f"A of {a.type.dtype} in registers must have the {wanted} layout, got {a.type}",
                 a,
-                helps=("cast(x, bf16) packs an accumulator",),
+                helps=("cast(x, bf16) packs an accumulator", "a_operand(x) makes an A operand"),
             )
         return a, a.type.dtype, a.type.shape
     e, tile = typed_operand(t, a, "a", mn_major)
@@ -191,7 +192,8 @@ register(
         doc="""acc (64, N) += A (64, K) . B (K, N), one group of wgmma instructions.
 
 ``acc`` is an f32 (i32 for i8 and u8) fragment variable; f16 for f16 and fp8 operands as well, half
-the registers. ``a`` is a shared-memory view, or a 16-bit fragment of a (64, K) tile in registers.
+the registers. ``a`` is a shared-memory view, or a fragment of a (64, K) tile in registers: 16-bit
+elements in the acc layout, others as ldmatrix or a_operand bring them.
 ``b`` is a view: ``T.T`` of a tile stored as (N, K), or for 16-bit types a tile stored as (K, N).
 Views lie in buffers with swizzle 32, 64 or 128, at row offsets that are multiples of 8 and column
 offsets that are multiples of 32 bytes (of the swizzle, if they are known only at run time).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cake.ir.dtypes import I32, DType
 from cake.ir.nodes import Call, Const, Expr, VarRef, View
 from cake.ir.program import Smem
-from cake.ir.types import Fragment, SmemView
+from cake.ir.types import Fragment, SmemView, element_dtype
 from cake.ops.base import operand, static
 from cake.ops.emit import Emitter
 from cake.ops.memory_access import per_word, word
@@ -39,6 +39,8 @@ def emit_wgmma(cg: Emitter, call: Call, dest: str | None) -> None:
     acc, a, b = variable(operand(call, "acc")), operand(call, "a"), operand(call, "b")
     assert a is not None
     assert isinstance(b, View)
+    dtype = element_dtype(a.type)
+    assert dtype is not None
     d = cg.array(acc)
     overwrite = operand(call, "init")
     right = _matrix(cg, b, "b")
@@ -54,7 +56,7 @@ def emit_wgmma(cg: Emitter, call: Call, dest: str | None) -> None:
         registers = cg.array(a)
     owned = owned_before(cg.program, cg.role, call)
     if left is None and not (isinstance(a, VarRef) and a.name in owned):
-        _pin(cg, registers, "unsigned")
+        _pin(cg, registers, word(dtype).c)
     if not _always(overwrite) and acc.name not in owned:
         _pin(cg, d, _c_type(acc))
     cg.line(f"{cg.helper('wgmma_fence', _FENCE)}();")
@@ -62,7 +64,7 @@ def emit_wgmma(cg: Emitter, call: Call, dest: str | None) -> None:
         if left is not None:
             operands = [_advanced(descriptors[1], left.steps[s])]
         else:
-            operands = [f"{registers}[{4 * s + r}]" for r in range(4)]
+            operands = [_bits(dtype, f"{registers}[{4 * s + r}]") for r in range(4)]
         operands.append(_advanced(descriptors[0], step))
         accumulates = "1" if s else _accumulates(cg, overwrite)
         cg.line(f"{function}({', '.join([d, *operands, accumulates])});")
@@ -75,6 +77,11 @@ def emit_wait(cg: Emitter, call: Call, dest: str | None) -> None:
     cg.line(f"wgmma_wait<{static(call, 'pending')}>();")
     for acc in completed_by(cg.program, cg.role, call):
         _pin(cg, cg.array(acc), _c_type(acc))
+
+
+def _bits(dtype: DType, register: str) -> str:
+    """A word of A as the 32 bits that the instruction takes."""
+    return f"__float_as_uint({register})" if word(dtype).c == "float" else register
 
 
 def _c_type(acc: VarRef) -> str:

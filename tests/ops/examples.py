@@ -4,11 +4,14 @@ GPU by test_registry_gpu.py. Arrays have element types that every array library 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tests.ops import (
     test_column_folds,
     test_machine_state,
+    test_operand_layouts,
     test_scans,
     test_tickets,
     test_transpose,
@@ -64,6 +67,15 @@ EXAMPLES = {
         expected=lambda arrays: {"y": 2 * arrays["x"]},
         free=("who",),
     ),
+    **{
+        f"operands of {dtype} by {threads} threads": Example(
+            make=partial(test_operand_layouts.product, dtype, "sm_90a", threads),
+            arrays=partial(test_operand_layouts.arrays, dtype),
+            expected=_unchecked,
+        )
+        for dtype in test_operand_layouts.TYPES
+        for threads in (32, 128)
+    },
     "place": Example(
         make=warp(test_machine_state.PLACE, "b = grid(4)", params=test_machine_state.PARAMS),
         arrays=test_machine_state.tensors,

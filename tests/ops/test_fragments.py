@@ -78,7 +78,7 @@ def test_operand_and_partial_are_part_of_the_type() -> None:
         ("fragment", (I64, (16, 8)), WARP, "dtype must be one of f32, .*, got i64"),
         ("fragment", (F32, 64), WARP, r"shape must be \(rows, columns\), got 64"),
         ("fragment", ("f32", (16, 8)), WARP, "dtype must be an element type, got 'f32'"),
-        ("fragment", (F32, (16, 8), 0.0, "a"), WARP, 'operand must be "acc" or "b", got \'a\''),
+        ("fragment", (F32, (16, 8), 0.0, "a"), WARP, 'one of "acc", "b", .*, got \'a\''),
         ("fragment", (BF16, (64, 16), 0.0, "b"), WARPGROUP, "a warpgroup has no such"),
         ("fragment", (F32, (64, 1024)), WARPGROUP, "takes 512 registers of each thread, the "
          "limit is 255"),

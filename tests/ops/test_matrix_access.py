@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cake.ir.dtypes import BF16
+from cake.ir.dtypes import BF16, I8, TF32, DType
 from cake.ir.fragments import coordinates
 from cake.ir.nodes import View
 from cake.ir.program import Smem
@@ -17,15 +17,16 @@ from tests.ops.tracing import Tracer
 
 BF = ml_dtypes.bfloat16
 Held = dict[tuple[int, int], list[tuple[int, int]]]
-"""(thread, register) -> row and column of the two elements in it."""
+"""(thread, register) -> row and column of the elements in it."""
 
 SMEM = "S = smem(bf16, (64, 64), swizzle=128)\nF = smem(f32, (64, 64))\nP = smem(bf16, (64, 36))"
+SMEM += "\nI = smem(i32, (64, 64))"
 
 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("a = ldmatrix(F)", "16-bit elements, got f32"),
+        ("a = ldmatrix(I)", "matrix rows hold bf16, f16, u16, tf32, f32"),
         ("a = ldmatrix(P)", "72 bytes apart, not a multiple of 16"),
         ("a = ldmatrix(S[0:24])", "a multiple of 16 rows and of 16 columns, got 24x64"),
         ("a = ldmatrix(S[0:16, 4:20])", "must be a multiple of 8, got 4"),
@@ -51,17 +52,26 @@ def test_a_warpgroup_takes_64_rows_and_stmatrix_needs_hopper() -> None:
     assert "does not exist on sm_80" in message(body, SMEM, target="sm_80")
 
 
-def _view(rows: int, cols: int, transposed: bool) -> tuple[View, Smem]:
+def _view(rows: int, cols: int, transposed: bool, dtype: DType = BF16) -> tuple[View, Smem]:
     """A view that reads as rows x cols, and its buffer."""
     stored = (cols, rows) if transposed else (rows, cols)
     buffer = Smem(
-        name="S", dtype=BF16, shape=stored, stages=None, swizzle=0, pool=None, offset=None, loc=HERE
+        name="S",
+        dtype=dtype,
+        shape=stored,
+        stages=None,
+        swizzle=0,
+        pool=None,
+        offset=None,
+        loc=HERE,
     )
-    return view("S", SmemView(BF16, stored, 0, transposed)), buffer
+    return view("S", SmemView(dtype, stored, 0, transposed)), buffer
 
 
-def _covered(tracer: Tracer, prefix: str, warps: int, transposed: bool, *, load: bool) -> Held:
-    """(thread, register) -> the two elements of each packed register, by the PTX manual."""
+def _covered(
+    tracer: Tracer, prefix: str, warps: int, transposed: bool, *, load: bool, per: int = 2
+) -> Held:
+    """(thread, word) -> the ``per`` elements of each word, by the PTX manual."""
     found: Held = {}
     # .trans turns each 8x8 matrix over, so that a lane gets a column's neighbours.
     for name in (f"{prefix}_x4", f"{prefix}_x2"):
@@ -80,12 +90,10 @@ def _covered(tracer: Tracer, prefix: str, warps: int, transposed: bool, *, load:
             for lane in range(32):
                 for m in range(int(name[-1])):
                     pair = []
-                    for e in range(2):
-                        r, c = (
-                            (2 * (lane % 4) + e, lane // 4)
-                            if trans
-                            else (lane // 4, 2 * (lane % 4) + e)
-                        )
+                    for e in range(per):
+                        r, c = lane // 4, per * (lane % 4) + e
+                        if trans:
+                            r, c = c, r
                         start = rows[8 * m + r]
                         step = (c, 0) if transposed else (0, c)
                         pair.append((start[0] + step[0], start[1] + step[1]))
@@ -95,16 +103,17 @@ def _covered(tracer: Tracer, prefix: str, warps: int, transposed: bool, *, load:
 
 def _expected(t: Fragment, threads: int) -> Held:
     rows, cols = coordinates(t)
+    per = 32 // t.dtype.bits
     return {
         (thread, word): [
             (
-                int(rows[thread % len(rows), 2 * word + e]),
-                int(cols[thread % len(rows), 2 * word + e]),
+                int(rows[thread % len(rows), per * word + e]),
+                int(cols[thread % len(rows), per * word + e]),
             )
-            for e in range(2)
+            for e in range(per)
         ]
         for thread in range(threads)
-        for word in range(t.registers // 2)
+        for word in range(t.registers // per)
     }
 
 
@@ -129,6 +138,27 @@ def test_lanes_name_the_rows_that_hold_their_registers(
     tracer = Tracer(unit_threads=32 * warps, resources={"S": buffer})
     tracer.emit(call, "r")
     found = _covered(tracer, "ldmatrix", warps, transposed, load=True)
+    assert found == _expected(call.type, 32 * warps)
+
+
+@pytest.mark.parametrize("dtype", [I8, TF32])
+@pytest.mark.parametrize(
+    ("operand", "shape", "warps"),
+    [("a", (32, 96), 1), ("a", (128, 64), 4), ("b", (64, 32), 1), ("b", (32, 24), 4)],
+)
+def test_rows_of_bytes_and_of_words(
+    operand: str, shape: tuple[int, int], warps: int, dtype: DType
+) -> None:
+    transposed = operand == "b"
+    e, buffer = _view(*shape, transposed, dtype)
+    typing = FakeTyping(unit_threads=32 * warps, resources={"S": buffer})
+    call = make("ldmatrix", e, operand, typing=typing)
+    assert isinstance(call.type, Fragment)
+    assert call.type.layout == f"{operand}_ldmatrix"
+    tracer = Tracer(unit_threads=32 * warps, resources={"S": buffer})
+    tracer.emit(call, "r")
+    per = 4 // dtype.bytes
+    found = _covered(tracer, "ldmatrix", warps, transposed, load=True, per=per)
     assert found == _expected(call.type, 32 * warps)
 
 

@@ -95,7 +95,11 @@ def test_each_instruction_rounds_once() -> None:
     [
         ((*tiles(16, 8, 16, BF16)[:2], tiles(16, 8, 32, BF16)[2]), "sm_80", "A is 16x16 and B"),
         ((tiles(32, 8, 16, BF16)[0], *tiles(16, 8, 16, BF16)[1:]), "sm_80", "the accumulator 32x8"),
-        ((*tiles(16, 8, 16, BF16)[:2], tiles(16, 16, 8, BF16)[1]), "sm_80", "B must have the b la"),
+        (
+            (*tiles(16, 8, 16, BF16)[:2], tiles(16, 16, 8, BF16)[1]),
+            "sm_80",
+            "B must have the b or b_ldmatrix la",
+        ),
         (tiles(16, 8, 32, E4M3), "sm_80", "e4m3 x e4m3 -> f32 is not admitted on sm_80; there are"),
         (tiles(16, 8, 16, BF16, F16), "sm_80", "bf16 x f16 -> f32 is not admitted"),
         (tiles(16, 8, 16, I8), "sm_80", "K must be a multiple of 32 for i8, got 16"),

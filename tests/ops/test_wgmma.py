@@ -114,7 +114,7 @@ def test_descriptors_name_the_elements_of_the_view(
         ("wgmma(acc, A[0:64], S.T, init=lane() == 0)", "init must be the same in all threads"),
         ("wgmma(acc, A[0:64], S.T, init=1)", "init must be a bool, got compile-time 1"),
         ("wgmma(acc + 1.0, A[0:64], S.T)", "the accumulator must be a variable"),
-        ("wgmma(acc, acc, S.T)", "A in registers must be a 16-bit fragment of the acc layout"),
+        ("wgmma(acc, acc, S.T)", "A of f32 in registers must have the a_ldmatrix layout"),
         ("wgmma(acc, A[0:64], acc)", "b must be a shared-memory view or a place"),
         ("wgmma(acc, A[0:64], T[0][0:64].T)", "B has 64 columns"),
         ("wgmma_wait(8)", r"number of pending groups must be in \[0, 7\], got 8"),
