@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 Kind = Literal["float", "int", "uint", "bool"]
@@ -31,7 +30,7 @@ class DType:
     def is_int(self) -> bool:
         return self.kind in ("int", "uint")
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.name
 
 

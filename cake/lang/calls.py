@@ -16,6 +16,7 @@ from cake.ir.types import Scalar, StaticType, Type, Void, element_dtype
 from cake.lang import codes
 from cake.lang.scope import State, constant, default_dtype, widen
 from cake.ops.base import REQUIRED, Param, Primitive, Typed
+from cake.ops.check import describe
 from cake.targets import get as get_target
 from cake.targets import names as target_names
 from cake.targets.model import Target
@@ -189,8 +190,12 @@ def _checked(state: State, primitive: Primitive, p: Param, e: Expr) -> Expr:
             f"{where} must be a shared-memory view or a place in a tensor, got {e.type}",
             e.loc,
         )
-    if p.kind == "resource" and not isinstance(e, ResourceRef):
-        state.reject(codes.TYPE_ERROR, f"{where} must be a declared resource", e.loc)
+    # A tensor's name is a reference too, but tensors are parameters: nothing declares them.
+    declared = isinstance(e, ResourceRef) and e.name in state.resources
+    if p.kind == "resource" and not declared:
+        state.reject(
+            codes.TYPE_ERROR, f"{where} must be a declared resource, got {describe(e)}", e.loc
+        )
     if p.kind == "value" and isinstance(e, View | TensorRef) and primitive.name in _REGISTER_ONLY:
         state.reject(
             codes.TYPE_ERROR,

@@ -6,6 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+MAX_BITS = 1024
+"""Of a compile-time int: beyond every use, and small enough that no file fills the memory."""
+
 
 def cdiv(a: int, b: int) -> int:
     """Ceiling division."""
@@ -19,14 +22,44 @@ def log2_exact(n: int) -> int:
     return n.bit_length() - 1
 
 
+def _numbers(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``apply`` for numbers only: Python would also repeat, join and format texts and tuples."""
+
+    def checked(a: object, b: object) -> Any:
+        for value in (a, b):
+            if not isinstance(value, int | float):
+                raise TypeError(f"it takes numbers, got {value!r}")
+        result = apply(a, b)
+        _fits(result.bit_length() if isinstance(result, int) else 0)
+        return result
+
+    return checked
+
+
+def _fits(bits: int) -> None:
+    if bits > MAX_BITS:
+        raise OverflowError(f"the result has more than {MAX_BITS} bits")
+
+
+def _power(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1:
+        _fits(a.bit_length() * b - b)  # at least so many: checked before it is computed
+    return a**b
+
+
+def _shift_left(a: Any, b: Any) -> Any:
+    _fits(b)
+    return a << b
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "pow": operator.pow,
+    "add": _numbers(operator.add),
+    "sub": _numbers(operator.sub),
+    "mul": _numbers(operator.mul),
+    "div": _numbers(operator.truediv),
+    "floordiv": _numbers(operator.floordiv),
+    "mod": _numbers(operator.mod),
+    "pow": _numbers(_power),
     "neg": operator.neg,
     "lt": operator.lt,
     "le": operator.le,
@@ -40,7 +73,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "bitand": operator.and_,
     "bitor": operator.or_,
     "bitxor": operator.xor,
-    "shl": operator.lshift,
+    "shl": _numbers(_shift_left),
     "shr": operator.rshift,
     "min": min,
     "max": max,

@@ -34,7 +34,7 @@ def multiple(t: TypingContext, value: Any, unit: int, what: str, at: Expr | None
         t.fail(
             f"{what} must be a positive multiple of {unit}, got {value!r}",
             at,
-            facts={"value": value, "multiple_of": unit},
+            facts={"value": value if isinstance(value, int) else repr(value), "multiple_of": unit},
         )
     return value
 

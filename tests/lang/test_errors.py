@@ -133,6 +133,32 @@ def test_expansion_is_limited() -> None:
     assert errors(body)[0][0] == "CK006"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2 ** 10 ** 10",
+        "(-3) ** 10 ** 10",
+        "1 << 10 ** 10",
+        "2 ** 1000 * 2 ** 1000",
+        "'a' * 10 ** 12",
+        "(1,) * 10 ** 12",
+        "'%1000000000d' % 3",
+        "'a' + 'b'",
+        "1 / 0",
+        "1 << -1",
+        "10.0 ** 400",
+    ],
+)
+def test_compile_time_values_stay_small(value: str) -> None:
+    text = f"A = {value}\n" + FRAME.format(body="pass", target="sm_90a", role="warps=1")
+    assert [d.code for d in parse(text, "f.py").diagnostics] == ["CK110"]
+
+
+def test_compile_time_arithmetic_goes_beyond_64_bits() -> None:
+    text = FRAME.format(body="pass", target="sm_90a", role="warps=2 ** 100 >> 100 << 1")
+    assert parse(text, "f.py").ok
+
+
 def test_recursive_helpers_are_refused() -> None:
     text = "@cake.inline\ndef g(x):\n    return g(x)\n" + FRAME.format(
         body="a = g(1)", target="sm_90a", role="warps=1"
