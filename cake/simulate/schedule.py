@@ -116,11 +116,11 @@ class Schedule:
             return self.tasks[self.turn :] + self.tasks[: self.turn]
         return self.tasks
 
-    def _look_again(self, task: Task) -> Task | None:
+    def _look_again(self, task: Task) -> Task:
         """A unit goes round its loop again although nothing has changed."""
         self.spins += 1
-        if self.spins % PATIENCE == 0 and self._engine_step():
-            return None
+        if self.spins % PATIENCE == 0:
+            self._engine_step()
         if self.spins > MAX_SPINS:
             raise self._deadlock()
         task.looked = self.steps

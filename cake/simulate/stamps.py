@@ -32,15 +32,17 @@ class Row:
     place: Span
 
 
+FIELDS = np.dtype(
+    [("unit", np.int32), ("thread", np.int32), ("unsynced", np.bool_), ("proxy", np.uint8)]
+)
+
+
 class Stamps:
     """The rows of the CTAs of one cluster."""
 
     def __init__(self) -> None:
         self.size = 1
-        self.unit = np.zeros(1, np.int32)
-        self.thread = np.zeros(1, np.int32)
-        self.unsynced = np.zeros(1, np.bool_)
-        self.proxy = np.zeros(1, np.uint8)
+        self.rows = np.zeros(1, FIELDS)
         self.origins: dict[int, tuple[str, Span]] = {}
         self.open_blocks = 0
         """Blocks that are not visible to other threads yet."""
@@ -48,15 +50,11 @@ class Stamps:
     def add(self, unit: int, threads: int, who: str, place: Span) -> int:
         """A block of one row for each thread of a unit; returns the number of the first."""
         first, end = self.size, self.size + threads
-        if end > len(self.unit):
-            more = max(end, 2 * len(self.unit)) - len(self.unit)
-            for name in ("unit", "thread", "unsynced", "proxy"):
-                old = getattr(self, name)
-                setattr(self, name, np.concatenate([old, np.zeros(more, old.dtype)]))
-        self.unit[first:end] = unit
-        self.thread[first:end] = np.arange(threads)
-        self.unsynced[first:end] = True
-        self.proxy[first:end] = STORED
+        if end > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros(max(end, len(self.rows)), FIELDS)])
+        block = self.rows[first:end]
+        block["unit"], block["thread"] = unit, np.arange(threads)
+        block["unsynced"], block["proxy"] = True, STORED
         self.origins[first] = (who, place)
         self.size = end
         self.open_blocks += 1
@@ -67,22 +65,20 @@ class Stamps:
 
         ``threads`` has a thread for each row, or -1 where several threads read.
         """
-        if not self.open_blocks:
-            return None
-        own = (self.unit[rows] == unit) & (self.thread[rows] == threads)
-        return self._first(rows, self.unsynced[rows] & ~own)
+        own = (self.rows["unit"][rows] == unit) & (self.rows["thread"][rows] == threads)
+        return self._first(rows, self.rows["unsynced"][rows] & ~own)
 
     def hidden(self, rows: Any, state: int) -> Row | None:
         """A store among ``rows`` that the async proxy may not see, being in the given state."""
-        return self._first(rows, self.proxy[rows] == state)
+        return self._first(rows, self.rows["proxy"][rows] == state)
 
     def _first(self, rows: Any, bad: Any) -> Row | None:
         if not np.any(bad):
             return None
         row = int(np.broadcast_to(rows, bad.shape)[bad][0])
-        block = row - int(self.thread[row])
-        who, place = self.origins[block]
-        return Row(who, int(self.thread[row]), place)
+        thread = int(self.rows["thread"][row])
+        who, place = self.origins[row - thread]
+        return Row(who, thread, place)
 
 
 @dataclass(slots=True)
@@ -110,24 +106,24 @@ class Writer:
     def fence(self, mask: Any) -> None:
         """The active threads fence their stores towards the async proxy."""
         for block in self.proxied:
-            part = self.stamps.proxy[block : block + self.threads]
-            part[mask & (part == STORED)] = FENCED
+            state = self._block(block)["proxy"]
+            state[mask & (state == STORED)] = FENCED
             # Thread 0 issues the copies: it needs no barrier to know of its own fence.
-            if part[0] == FENCED:
-                part[0] = SETTLED
+            if state[0] == FENCED:
+                state[0] = SETTLED
         self.current = {}
 
     def publish(self) -> None:
         """An arrival, or a release: what was stored, and fenced, before is visible after it."""
         for block in self.unsynced:
-            self.stamps.unsynced[block : block + self.threads] = False
+            self._block(block)["unsynced"] = False
         self.stamps.open_blocks -= len(self.unsynced)
         for block in self.proxied:
-            part = self.stamps.proxy[block : block + self.threads]
-            part[part == FENCED] = SETTLED
-        self.proxied = [b for b in self.proxied if self._hidden(b)]
+            state = self._block(block)["proxy"]
+            state[state == FENCED] = SETTLED
+        self.proxied = [b for b in self.proxied if self._block(b)["proxy"].any()]
         self.unsynced = []
         self.current = {}
 
-    def _hidden(self, block: int) -> bool:
-        return bool(self.stamps.proxy[block : block + self.threads].any())
+    def _block(self, first: int) -> Any:
+        return self.stamps.rows[first : first + self.threads]
