@@ -2,64 +2,89 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-import sys
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from cake.diag import CakeError
 from cake.ir.program import Program
 from cake.lang.elaborate import Parsed, parse
 
 
-class Schedule:
+class _Source:
+    """A function's text and the place it has in its file; the function is never called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        self.__doc__ = function.__doc__
+        self.file = inspect.getsourcefile(function) or "<text>"
+        lines, self.first_line = inspect.getsourcelines(function)
+        self.lines = textwrap.dedent("".join(lines)).splitlines()
+        self._function = function
+
+    def globals(self) -> Iterator[tuple[str, Any]]:
+        """What the names of the text mean where the function stands."""
+        closure = inspect.getclosurevars(self._function).nonlocals
+        known = {**self._function.__globals__, **closure}
+        for node in ast.walk(ast.parse("\n".join(self.lines))):
+            if isinstance(node, ast.Name) and node.id in known:
+                yield node.id, known[node.id]
+
+
+class Inline(_Source):
+    """A helper that schedules expand at their calls; never called itself."""
+
+
+class Schedule(_Source):
     """A schedule taken from a function's source; the function is never called.
 
-    Helpers marked ``@cake.inline`` and constants must stand in the same module: the whole module's
-    source is parsed, and the schedule is chosen by name.
+    It sees what its module knows when it is parsed: helpers marked ``@cake.inline``, which may be
+    imported from other modules, and constants (numbers, texts).
     """
 
     def __init__(self, function: Callable[..., Any], target: str) -> None:
-        self.name = function.__name__
+        super().__init__(function)
         self.target = target
-        self.__doc__ = function.__doc__
-        self.file = inspect.getsourcefile(function) or "<text>"
-        self._lines, self._first = inspect.getsourcelines(function)
-        self._module = sys.modules.get(function.__module__)
 
     def parse(self, meta: Mapping[str, Any] | None = None) -> Parsed:
         """Elaborate with the given meta parameters."""
-        import textwrap
-
-        text = self._helpers() + textwrap.dedent("".join(self._lines))
-        offset = self._first - 1 - self._helpers().count("\n")
-        return parse(text, self.file, meta=meta, line_offset=offset)
+        helpers, constants = self._surroundings()
+        return parse(self._text(helpers), self.file, meta=meta, constants=constants)
 
     def program(self, **meta: Any) -> Program:
         """The typed program; raises CakeError with every diagnostic if there are errors."""
-        parsed = self.parse(meta)
-        if not parsed.ok:
-            raise CakeError(parsed.diagnostics)
-        return parsed.program(self.name)
+        return self.parse(meta).program(self.name)
 
-    def _helpers(self) -> str:
-        """Source of the module's inline helpers, in front of the schedule."""
-        found = (
-            value.source
-            for value in vars(self._module or object).values()
-            if isinstance(value, Inline)
-        )
-        return "".join(found)
+    def _surroundings(self) -> tuple[list[Inline], dict[str, Any]]:
+        """Helpers and constants that the schedule and its helpers name, however indirectly."""
+        helpers: list[Inline] = []
+        constants: dict[str, Any] = {}
+        pending: list[_Source] = [self]
+        while pending:
+            for name, value in pending.pop().globals():
+                if isinstance(value, Inline) and value not in helpers:
+                    helpers.append(value)
+                    pending.append(value)
+                elif isinstance(value, bool | int | float | str):
+                    constants[name] = value
+        return helpers, constants
 
+    def _text(self, helpers: list[Inline]) -> str:
+        """The schedule and its helpers, each on its own lines of the file, for exact places.
 
-class Inline:
-    """A helper that schedules expand at their calls; never called itself."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        import textwrap
-
-        self.name = function.__name__
-        self.source = textwrap.dedent(inspect.getsource(function))
+        Helpers of another file stand behind the end.
+        """
+        here = [h for h in helpers if h.file == self.file]
+        end = max(s.first_line + len(s.lines) for s in (self, *here))
+        lines = [""] * (end - 1)
+        for source in (self, *here):
+            start = source.first_line - 1
+            lines[start : start + len(source.lines)] = source.lines
+        for helper in helpers:
+            if helper not in here:
+                lines += helper.lines
+        return "\n".join(lines) + "\n"
 
 
 def schedule(*, target: str) -> Callable[[Callable[..., Any]], Schedule]:

@@ -15,7 +15,7 @@ from cake.lang import codes
 from cake.lang.header import parameters, target_name
 from cake.lang.kernel_level import check_roles, kernel_level, poison_names
 from cake.lang.module import Module, heading, new_state
-from cake.lang.scope import Aborted, Rejected, Source, State, place
+from cake.lang.scope import Aborted, Rejected, Source, State, place, static
 from cake.lang.single import assigned_once
 from cake.targets import UnknownTarget
 from cake.targets import get as get_target
@@ -52,7 +52,7 @@ def parse(
     *,
     meta: Mapping[str, Any] | None = None,
     target: str | None = None,
-    line_offset: int = 0,
+    constants: Mapping[str, bool | int | float | str] | None = None,
 ) -> Parsed:
     """Elaborate every schedule of a file. Never executes anything of it.
 
@@ -62,14 +62,15 @@ def parse(
         meta: meta parameters by name; a parameter that a schedule lacks is an error unless another
             schedule of the file has it.
         target: replaces the target of the decorator (exact: nothing is lowered for another one).
-        line_offset: added to line numbers, for a function taken from a larger file.
+        constants: compile-time values that the file may name besides its own.
     """
     diagnostics = Diagnostics()
-    source = Source(file, text, line_offset)
+    source = Source(file, text)
     tree = _tree(source, diagnostics)
     if tree is None:
         return Parsed(programs=(), diagnostics=tuple(diagnostics))
     module = Module(source, diagnostics)
+    module.names |= {n: static(v, place(file, 1, 1, 2)) for n, v in (constants or {}).items()}
     module.read(tree)
     _check_bindings(module, meta or {})
     programs = []
@@ -89,7 +90,7 @@ def _tree(source: Source, diagnostics: Diagnostics) -> ast.Module | None:
             warnings.simplefilter("ignore", SyntaxWarning)
             return ast.parse(source.text)
     except SyntaxError as error:
-        line = (error.lineno or 1) + source.line_offset
+        line = error.lineno or 1
         col = error.offset or 1
         end = error.end_offset or col + 1
         span = place(source.file, line, col, max(end, col + 1))

@@ -43,7 +43,7 @@ class Module:
                 continue
         if not self.schedules and len(self.diagnostics) == before:
             what = "is empty" if not tree.body else "holds no schedule"
-            span = place(self.source.file, 1 + self.source.line_offset, 1, 2)
+            span = place(self.source.file, 1, 1, 2)
             self.diagnostics.add(
                 Diagnostic.of(
                     codes.NO_SCHEDULE,

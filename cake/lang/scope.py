@@ -70,11 +70,10 @@ def place(file: str, line: int, col: int, end_col: int) -> Span:
 
 @dataclass(slots=True)
 class Source:
-    """The text of a schedule file; ``line_offset`` is added to line numbers."""
+    """The text of a schedule file."""
 
     file: str
     text: str
-    line_offset: int = 0
     lines: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -88,9 +87,9 @@ class Source:
         end_col = self._column(end_line, getattr(node, "end_col_offset", col) or col)
         return Span(
             file=self.file,
-            line=line + self.line_offset,
+            line=line,
             col=col + 1,
-            end_line=end_line + self.line_offset,
+            end_line=end_line,
             end_col=end_col + 1,
         )
 
