@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Literal
 
 Kind = Literal["float", "int", "uint", "bool"]
@@ -55,7 +55,6 @@ DTYPES: dict[str, DType] = {
 
 
 @cache
-@lru_cache(maxsize=32)
 def numpy_dtype(dtype: DType) -> Any:
     """The numpy (or ml_dtypes) type that stores ``dtype``; tf32 is stored as float32."""
     import numpy as np
