@@ -114,6 +114,16 @@ class SyncEffect:
     what: str
 
 
+STAYS = frozenset(
+    {
+        SyncEffect("fence", "time"),
+        SyncEffect("wait", "time"),
+        SyncEffect("fence", "trap"),
+        SyncEffect("wait", "registers"),
+    }
+)
+"""Effects that keep a statement where it stands, and order nothing else."""
+
 Effects = tuple[Access | SyncEffect, ...]
 
 
@@ -277,6 +287,7 @@ def at(call: Call, *names: str) -> tuple[Expr | None, ...]:
 
 __all__ = [
     "REQUIRED",
+    "STAYS",
     "Access",
     "Cost",
     "Effects",

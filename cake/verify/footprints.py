@@ -63,7 +63,7 @@ def _footprint(site: Site, access: Access, place: TensorRef) -> Footprint:
 
 def _tile(site: Site, place: TensorRef) -> tuple[int, ...]:
     """Extents along the last axes: those of the view, the fragment or the vector that moves."""
-    moved = [a for a in site.call.args if a is not None and a is not place]
+    moved = [a for a in (site.call, *site.call.args) if a is not None and a is not place]
     if isinstance(site.call.type, RegArray):
         return (site.call.type.length,)
     for e in moved:
@@ -88,12 +88,15 @@ def _clipped(site: Site, rank: int, tile: int) -> frozenset[int]:
         if static(site.call, "zfill"):
             return every
         return every - {rank - 1} if static(site.call, "clamp") else frozenset()
-    names = [p.name for p in site.primitive.params]
-    if "clip" in names and static(site.call, "clip"):
-        value = site.call.args[names.index("value")]
-        if value is not None and isinstance(value.type, Fragment | RowVector | ColVector):
+    if any(p.name == "clip" for p in site.primitive.params) and static(site.call, "clip"):
+        # A store clips fragments and vectors; a load gives a fragment.
+        moved = (site.call, *site.call.args)
+        if any(e is not None and isinstance(e.type, _CLIPPED) for e in moved):
             return every
     return frozenset()
+
+
+_CLIPPED = (Fragment, RowVector, ColVector)
 
 
 def extent_of(ctx: Context, tensor: str, axis: int) -> Poly:

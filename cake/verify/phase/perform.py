@@ -12,8 +12,8 @@ from typing import Any
 from cake.ir.nodes import Call, Expr, ResourceRef, VarRef, View
 from cake.ir.program import Program, Tmem
 from cake.ops import completion
+from cake.ops.base import STAYS, SyncEffect, operand, static
 from cake.ops.base import Access as Effect
-from cake.ops.base import SyncEffect, operand, static
 from cake.ops.tiles import view_bytes
 from cake.ops.tma_boxes import cluster_parts
 from cake.verify.phase import events as ev
@@ -71,6 +71,8 @@ class Performer:
 
     def act(self, unit: Unit, act: Act) -> int | None:
         """Perform a primitive; its value if that is a slot."""
+        if act.effects and STAYS.issuperset(act.effects):
+            return None
         synchronises = any(isinstance(e, SyncEffect) for e in act.effects)
         if synchronises and unit.state.mask is not None:
             if act.effects == (SyncEffect("fence", "proxy"),):
