@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from cake.codegen.compile import compile_program
+from cake.cost import estimate
 from cake.ir.nodes import walk_calls
 from cake.ir.program import Program
 from cake.ops.base import Primitive, all_primitives
 from cake.simulate.run import simulate
 from cake.targets import get, names
+from cake.verify import verify
 from tests.ops import test_bulk_store, test_compute_gpu, test_tcgen05_gemm
 from tests.ops.examples import EXAMPLES
 from tests.ops.schedules import accepted
@@ -87,3 +89,17 @@ def test_the_examples_compute_what_they_say(name: str, order: str) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_build(name: str) -> None:
     assert compile_program(programs()[name]).diagnostics == ()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_verifier_and_the_estimate_follow_the_examples(name: str) -> None:
+    program, arrays = programs()[name], EXAMPLES[name].arrays()
+    verdict = verify(program)
+    assert verdict.ok, [d.message for d in verdict.diagnostics]
+    dims = {
+        dim: extent
+        for tensor in program.tensors
+        for dim, extent in zip(tensor.shape, arrays[tensor.name].shape, strict=True)
+        if isinstance(dim, str)
+    }
+    assert estimate(program, dims).seconds > 0
