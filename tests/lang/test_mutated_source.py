@@ -6,15 +6,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+
 from cake.diag import render_all
 from cake.lang.elaborate import parse
 
 KERNELS = sorted(Path(__file__).parents[2].glob("cake/kernels/*/sm_*.py"))
 MUTANTS = 60
 WORDS = (
-    ["0", "-1", "1", "65", "2**40", "3.5", "'s'", "None", "True", "()", "(1, 2)", "[1]", "inf"]
-    + ["K", "B", "x", "acc", "load", "store", "wgmma", "range", "lane()", "f32", "bf16", "int"]
-    + ["+", "*", "//", ":", ",", ".", ".T", "=", "==", "not", "lambda: 0", "for", "if", "with"]
+    *("0", "-1", "1", "65", "2**40", "3.5", "'s'", "None", "True", "()", "(1, 2)", "[1]", "inf"),
+    *("K", "B", "x", "acc", "load", "store", "wgmma", "range", "lane()", "f32", "bf16", "int"),
+    *("+", "*", "//", ":", ",", ".", ".T", "=", "==", "not", "lambda: 0", "for", "if", "with"),
 )
 
 

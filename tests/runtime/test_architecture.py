@@ -3,8 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-import cake.kernels
 import pytest
+
+import cake.kernels
 from cake.codegen.compile import compile_program
 from cake.lang.elaborate import parse
 from cake.runtime.kernel import architecture, check_device
