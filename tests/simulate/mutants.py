@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -35,21 +36,28 @@ _SLOT = re.compile(r"\b([A-Z])\[(s|s[a-z]|last|first|stage|ahead)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A schedule's text with one change in ``line`` (from 1), which read ``was``."""
+    """A schedule's text with one change in ``line`` (from 1), which read ``was``.
+
+    ``nth`` tells equal changes of equal lines apart.
+    """
 
     kind: str
     line: int
     was: str
+    nth: int
     text: str
 
 
 def mutants(text: str) -> Iterator[Mutant]:
     """Every mutant of a schedule file."""
     lines = text.splitlines(keepends=True)
+    seen: Counter[tuple[str, str]] = Counter()
     for i, line in enumerate(lines):
         for kind, new in _changes(line.rstrip("\n")):
             changed = "".join([*lines[:i], new + "\n", *lines[i + 1 :]])
-            yield Mutant(kind=kind, line=i + 1, was=line.rstrip(), text=changed)
+            was = line.strip()
+            yield Mutant(kind=kind, line=i + 1, was=was, nth=seen[kind, was], text=changed)
+            seen[kind, was] += 1
 
 
 def _changes(line: str) -> Iterator[tuple[str, str]]:
