@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 # The packages `verify` and `simulate` keep their names, so their functions need others.
 _EXPORTS = {
+    "LoadedKernel": ("cake.runtime.kernel", "LoadedKernel"),
     "compile_program": ("cake.codegen.compile", "compile_program"),
     "explain": ("cake.codes", "explain"),
     "inline": ("cake.lang.decorator", "inline"),
@@ -22,6 +23,7 @@ _EXPORTS = {
 }
 
 __all__ = [
+    "LoadedKernel",
     "__version__",
     "compile_program",
     "explain",

@@ -12,6 +12,7 @@ import cake
 ROOT = Path(__file__).parents[1]
 
 SURFACE = {
+    "LoadedKernel",
     "__version__",
     "compile_program",
     "explain",

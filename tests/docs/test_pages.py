@@ -55,6 +55,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in _anchors(other.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
+def test_the_index_leads_to_every_page() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text(encoding="utf-8")
+    linked = {(docs / target).resolve() for target, _ in _LINK.findall(index)}
+    assert {p.resolve() for p in docs.rglob("*.md")} - linked == {docs.resolve() / "index.md"}
+
+
 def _anchors(text: str) -> set[str]:
     """Anchors of a page as GitHub makes them, and those that it sets itself."""
     headings = (
