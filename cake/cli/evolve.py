@@ -35,7 +35,9 @@ _FIXED = frozenset(
 
 
 @cake_command("evolve")
-@click.argument("workload", required=False, type=click.Choice(workload_names()))
+@click.argument(
+    "workload", required=False, type=click.Choice(workload_names()), metavar="[WORKLOAD]"
+)
 @click.option("--target", type=click.Choice(names()), default="sm_90a", show_default=True)
 @shape_option
 @dtype_option
@@ -71,6 +73,9 @@ def command(out: Output, folder: Path | None, workers: int, **options: Any) -> S
         budget = _budget(Budget(), evaluations, seconds)
         result = _started(out, _config(budget, workers, **options))
     return _finish(out, result)
+
+
+command.epilog = f"Workloads: {', '.join(workload_names())}."
 
 
 def _budget(base: Budget, evaluations: int | None, seconds: float | None) -> Budget:

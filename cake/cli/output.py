@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Protocol
@@ -13,6 +14,9 @@ import click
 
 from cake.cli.status import Status
 from cake.diag import Diagnostic, Sources, render_text, to_json
+
+ALIKE = 5
+"""So many findings of one code and message are shown in full."""
 
 
 class Advance(Protocol):
@@ -62,10 +66,17 @@ class Output:
     def findings(
         self, diagnostics: Sequence[Diagnostic], sources: Sources, *, err: bool = False
     ) -> None:
-        """Every finding with its place, each followed by a blank line."""
+        """Each finding with its place, followed by a blank line; of many alike, a count."""
         stream = sys.stderr if err else sys.stdout
+        alike = Counter[tuple[str, str]]()
         for found in diagnostics:
-            self.line(render_text(found, sources, color=colored(stream)) + "\n", err=err)
+            alike[found.code, found.message] += 1
+            if alike[found.code, found.message] <= ALIKE:
+                self.line(render_text(found, sources, color=colored(stream)) + "\n", err=err)
+        for (code, message), count in alike.items():
+            if count > ALIKE:
+                more = f"{count - ALIKE} more of {code}: {message} (--json lists all)"
+                self.line(more + "\n", err=err)
 
     def finish(
         self,

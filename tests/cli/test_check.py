@@ -34,6 +34,21 @@ def test_all_errors_are_shown_at_their_places(cake: Cake, bad: Path) -> None:
     assert result.stderr == ""
 
 
+def test_many_findings_alike_are_counted(
+    cake: Cake, document: Document, tmp_path: Path, good: Path
+) -> None:
+    lines = good.read_text(encoding="utf-8").splitlines()
+    role = next(i for i, line in enumerate(lines) if line.lstrip().startswith("with "))
+    wrong = " " * (len(lines[role]) - len(lines[role].lstrip()) + 4) + "nothing(1)"
+    path = tmp_path / "many.py"
+    path.write_text("\n".join([*lines[: role + 1], *[wrong] * 5000]), encoding="utf-8")
+    result = cake("check", path)
+    assert result.stdout.count("error[CK101]") == 5
+    assert "4995 more of CK101: nothing is not defined here (--json lists all)" in result.stdout
+    assert result.stdout.endswith(f"{path}: rejected, 5000 errors\n")
+    assert len(document("check", path)["diagnostics"]) == 5000
+
+
 def test_the_document_holds_verdicts_and_findings(document: Document, bad: Path) -> None:
     found = document("check", bad)
     assert found["command"] == "check"

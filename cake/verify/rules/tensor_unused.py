@@ -47,7 +47,7 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
                 t.loc,
                 f"tensor {t.name} is neither read nor written",
                 facts={"tensor": t.name},
-                helps=("write it, or remove the parameter",),
+                helps=("read or write it, or remove the parameter",),
             )
 
 
