@@ -55,7 +55,11 @@ class Waiting:
 
 
 class Generations:
-    """What all barriers share: generations, and the clock of what counts for the present one."""
+    """What all barriers share: generations, and the clock of what counts for the present one.
+
+    ``complete_at`` has for each complete generation what has happened by then, or None if hardware
+    counted for it: then only a wait tells that it is complete.
+    """
 
     def __init__(self, number: int, barrier: Barrier, components: Components) -> None:
         self.number = number
@@ -65,18 +69,23 @@ class Generations:
         self.phase = 0
         self.clock: Clock = components.zero()
         self.last: Clock = components.zero()
-        self.plain = True
-        """All of the last generation were arrivals of threads: who comes after them comes after
-        its completion."""
+        self.complete_at: list[Clock | None] = []
+        self.hardware = False
+        """Hardware has counted for the present generation, not only threads."""
         self.by: list[tuple[ActorState, Event]] = []
         self.before: list[tuple[ActorState, Event]] = []
         """Who has counted for the present generation, and for the one before."""
 
     def known(self, state: ActorState) -> int:
         """How many generations are complete for certain where an actor stands."""
-        found = int(state.clock[self.phases])
-        if found == self.phase - 1 and self.plain and np.all(self.last <= state.clock):
-            found = self.phase
+        found = first = int(state.clock[self.phases])
+        happened = state.clock[: self.components.causal]
+        while found < self.phase:
+            end = self.complete_at[found]
+            if end is None or not np.all(end <= happened):
+                break
+            found += 1
+        if found > first:
             state.clock[self.phases] = found
         return found
 
@@ -98,6 +107,9 @@ class Generations:
     def complete(self) -> None:
         """The present generation is complete; the next begins."""
         self.phase += 1
+        causal = self.clock[: self.components.causal]
+        self.complete_at.append(None if self.hardware else causal)
+        self.hardware = False
         self.last, self.clock = self.clock, self.components.zero()
         self.before, self.by = self.by, []
 
@@ -112,8 +124,6 @@ class MBarrier(Generations):
         self.tx = 0
         self.bytes = 0
         """Bytes announced in the present generation."""
-        self.counted = False
-        """Hardware has counted for the present generation, not only threads."""
         self.announced: list[tuple[ActorState, int, Event]] = []
         """Announcements that no arrival of the generation is known to follow."""
         self.waits: list[Waiting] = []
@@ -134,7 +144,7 @@ class MBarrier(Generations):
         self.enter(state, event)
         self._join_causal(state)
         self.clock[component] = max(self.clock[component], issued)
-        self.counted = True
+        self.hardware = True
         return self._arrived(count)
 
     def _join_causal(self, state: ActorState) -> None:
@@ -160,7 +170,7 @@ class MBarrier(Generations):
         """A copy will bring ``tx`` bytes; counted now, since only their sum decides."""
         self.enter(state, event)
         self._join_causal(state)
-        self.counted = True
+        self.hardware = True
         self.tx -= tx
         return self._complete_if_due()
 
@@ -174,7 +184,6 @@ class MBarrier(Generations):
             raise Uncertain("late-expect", self.number, self.phase, (state, event))
         self._leave_check()
         self.complete()
-        self.plain, self.counted = not self.counted, False
         self.bytes = 0
         self.pending = self.barrier.count
         return True

@@ -12,7 +12,6 @@ from cake.ir.nodes import Stmt
 from cake.ir.program import Grid, Pipeline, Tiles
 from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.phase.expand import Cta, Expander
-from cake.verify.phase.measure import NoData
 from cake.verify.phase.scalars import UnitState
 from cake.verify.phase.sizes import Sizes
 
@@ -164,20 +163,12 @@ class Scenarios:
         """Groups of tiles at which the program does different things; the first of each kind."""
         kinds: dict[object, Sequence[Point | None]] = {}
         for group in groups:
-            profiles = []
-            for rank, point in enumerate(group):
-                here = _elsewhere(state, rank, self._coordinates(point))
-                self.sizes.evaluate_lets(here)
-                profile = self.sizes.profile(here, point)
-                profiles.append((point is None, profile.key()))
+            profiles = [
+                (point is None, self.sizes.profile(self.sizes.at(state, rank, point), point).key())
+                for rank, point in enumerate(group)
+            ]
             kinds.setdefault(tuple(profiles), group)
         return list(kinds.values())
-
-    def _coordinates(self, point: Point | None) -> dict[str, int]:
-        grids = self.program.find(Grid)
-        if not grids or point is None:
-            return {}
-        return dict(zip(grids[0].vars, point, strict=True))
 
     def _scenario(self, sizes: dict[str, int], order: Sequence[Sequence[Point | None]]) -> Scenario:
         """CTAs of a cluster that walk groups of tiles; a CTA of a grid has one group."""
@@ -188,17 +179,10 @@ class Scenarios:
             points = [group[rank] for group in order if group]
             if self.program.find(Grid) and points == [None]:
                 continue
-            state = UnitState(1, rank, NoData(), dict(sizes))
-            state.vars |= self._coordinates(points[0] if points else None)
-            self.sizes.evaluate_lets(state)
+            state = self.sizes.at(self.sizes.values(sizes), rank, points[0] if points else None)
             tiles = tuple(p for p in points if p is not None) if persistent else ()
             ctas.append(Cta(rank=rank, values=dict(state.vars), tiles=tiles))
         return Scenario(sizes=sizes, ctas=tuple(ctas))
-
-
-def _elsewhere(state: UnitState, rank: int, values: dict[str, int]) -> UnitState:
-    """A unit's state with other coordinates."""
-    return UnitState(1, rank, state.data, {**state.vars, **values})
 
 
 def _orders(
@@ -208,6 +192,7 @@ def _orders(
     if len(kinds) == 1:
         yield groups[: min(total, 3)]
         return
-    found = (order for n in (1, 2, 3) for order in product(kinds[:3], repeat=n))
+    some = [kinds[i] for i in dict.fromkeys((0, len(kinds) - 1, len(kinds) // 2))]
+    found = (order for n in (1, 2, 3) for order in product(some, repeat=n))
     for _, order in zip(range(MAX_ORDERS), found, strict=False):
         yield order

@@ -14,7 +14,7 @@ from math import prod
 
 from cake.ir.nodes import Const, Expr, For, walk_exprs
 from cake.ir.program import Grid, Program, ScalarParam, Tiles
-from cake.ops.raster import tile_at, walk_of
+from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.phase.expand import Expander
 from cake.verify.phase.measure import Measure, NoData, Profile, heads, stages
 from cake.verify.phase.outline import Branch, Node, Repeat, Weight
@@ -170,14 +170,33 @@ class Sizes:
     def _wanted(self, sizes: Mapping[str, int]) -> set[tuple[int, int]]:
         """The trip counts, outcomes and tile counts at some sizes that are to be tried."""
         state = self.values(sizes)
-        found = self.profile(state)
-        wanted = {(loop, n) for loop, n in found.trips.items() if n in self.desired.get(loop, ())}
-        wanted |= {(branch, -1 - int(yes)) for branch, yes in found.outcomes.items()}
         extents = self.extents(state)
+        wanted: set[tuple[int, int]] = set()
+        for tile in self._ends(extents):
+            found = self.profile(self.at(state, state.rank, tile), tile)
+            trips = found.trips.items()
+            wanted |= {(loop, n) for loop, n in trips if n in self.desired.get(loop, ())}
+            wanted |= {(branch, -1 - int(yes)) for branch, yes in found.outcomes.items()}
         if isinstance(self.tiles, Tiles) and extents:
             wanted.add((0, min(prod(extents), 3)))
         wanted.add((1, self._ranks(extents)))
         return wanted
+
+    def _ends(self, extents: Sequence[int] | None) -> list[tuple[int, ...] | None]:
+        """The first and the last tile."""
+        if self.tiles is None or not extents:
+            return [None]
+        walk = walk_of(self.program, self.tiles)
+        last = walk_length(walk, extents) - 1
+        return [tile_at(walk, extents, 0), *([tile_at(walk, extents, last)] if last else [])]
+
+    def at(self, state: UnitState, rank: int, tile: tuple[int, ...] | None) -> UnitState:
+        """The state of a CTA of the cluster that has a tile of the grid or tile set."""
+        here = UnitState(1, rank, state.data, dict(state.vars))
+        if isinstance(self.tiles, Grid) and tile is not None:
+            here.vars |= zip(self.tiles.vars, tile, strict=True)
+        self.evaluate_lets(here)
+        return here
 
     def _ranks(self, extents: Sequence[int] | None) -> int:
         """CTAs with a tile in the first cluster."""
