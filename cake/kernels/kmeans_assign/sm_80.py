@@ -3,12 +3,12 @@
 `norms` computes |c|^2. In `assign` each warp keeps ROWS points in registers as A operands, so that
 only centroids pass through shared memory in the loop, and each fragment of them serves ROWS points.
 Centroid tiles come through a ring of cp.async copies. The products never leave registers: each lane
-keeps the best of its columns, and the four lanes of a row meet once, after the last tile. Small CTAs,
-two to an SM, so that one may compare while the other multiplies.
+keeps the best of its columns, and the four lanes of a row meet once, after the last tile. Small
+CTAs, two to an SM, so that one may compare while the other multiplies.
 
-Any N, K, B; D up to DP, in rows of a multiple of COPY bytes. Copies are zero beyond N, K and D; norms
-beyond K are taken as infinite, which no comparison takes. That is done without a branch: one between
-the products and the comparisons would keep the compiler from overlapping them.
+Any N, K, B; D up to DP, in rows of a multiple of COPY bytes. Copies are zero beyond N, K and D;
+norms beyond K are taken as infinite, which no comparison takes. That is done without a branch: one
+between the products and the comparisons would keep the compiler from overlapping them.
 """
 
 
