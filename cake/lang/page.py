@@ -54,7 +54,9 @@ def admitted(p: Primitive) -> tuple[str, ...]:
 
 def facets(p: Primitive) -> dict[str, str]:
     """What is there of a primitive, facet by facet; a hole says why it is one."""
-    emission = ", ".join(f"{prefix}*" if prefix else "any target" for prefix in sorted(p.emit))
+    emission = ", ".join(
+        f"{prefix}*" if prefix else "every target that has it" for prefix in sorted(p.emit)
+    )
     present = {
         "typing": "checked when the schedule is read",
         "effects": "declared for the verifier",

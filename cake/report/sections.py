@@ -155,9 +155,9 @@ def _name(c: CandidateRow) -> str:
 def candidates_section(c: Content) -> Markup:
     """Every candidate that the estimate left, sortable."""
     done = {e.candidate: e for e in c.evaluations}
-    heads = ["#", "variant", "parameters", "status", "first estimate, ms", "with registers, ms"]
+    heads = ["#", "variant", "status", "first estimate, ms", "with registers, ms"]
     heads += ["measured, ms"] if c.measured else []
-    heads += ["bound", "registers", "spilled bytes", "evaluated in, s", "detail"]
+    heads += ["bound", "registers", "spilled bytes", "evaluated in, s", "parameters", "detail"]
     kept = [x for x in c.candidates if x.status == "kept"]
     winner = None if c.best is None else c.best.candidate
     kept.sort(key=lambda x: (x.id != winner, x.id not in done, x.seconds or 0.0))
@@ -184,12 +184,13 @@ def _row(x: CandidateRow, e: EvaluationRow | None, c: Content) -> list[Child]:
         badge = join(badge, " ", tag("span", "best", class_="badge best"))
     registers = "" if e is None else _registers(e)
     parameters = tag("span", meta_text(x.meta), class_="whole")
-    cells: list[Child] = [x.id, x.variant, parameters, badge, ms(x.seconds)]
+    cells: list[Child] = [x.id, x.variant, badge, ms(x.seconds)]
     cells.append(ms(None if e is None else e.estimated))
     if c.measured:
         cells.append(ms(None if e is None else e.measured))
     cells += [x.bound, registers, "" if e is None else e.spill_bytes]
-    cells += ["" if e is None else f"{e.wall_seconds:.2f}", "" if e is None else e.detail]
+    cells += ["" if e is None else f"{e.wall_seconds:.2f}", parameters]
+    cells.append("" if e is None else e.detail)
     return cells
 
 
