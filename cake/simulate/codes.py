@@ -28,7 +28,8 @@ SMEM_BOUNDS = _code(
     "CK502",
     "smem-out-of-bounds",
     "an access outside a shared-memory tile",
-    "The view's offset plus the index lies outside the declared extents.",
+    "The view's offset plus the index lies outside the declared extents, or the buffer itself\n"
+    "does not fit its place: a pool that is too small, rows that are no whole swizzle blocks.",
 )
 GLOBAL_BOUNDS = _code(
     "CK503",

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from cake.ops.findings import CONFLICTING_STORE
 from cake.simulate.codes import GLOBAL_BOUNDS, UNINITIALISED
 from cake.simulate.errors import Finding
 
@@ -47,7 +48,9 @@ class GlobalTensor:
         """Store elements where ``mask``; outside is dropped if ``clip``, else a finding."""
         coords, ok = self._chosen(coordinates, mask, clip=clip)
         chosen = tuple(c[ok] for c in coords)
-        self.array[chosen] = np.broadcast_to(values, ok.shape)[ok]
+        given = np.broadcast_to(values, ok.shape)[ok].astype(self.array.dtype)
+        self.array[chosen] = given
+        check_stored(self.name, self.array[chosen], given)
         if self.valid is not None:
             self.valid[chosen] = True
 
@@ -105,6 +108,16 @@ class GlobalTensor:
             GLOBAL_BOUNDS,
             f"{self.name} has shape {shape}, accessed at {first}",
             {"tensor": self.name, "index": str(first), "shape": str(shape)},
+        )
+
+
+def check_stored(name: str, stored: Any, given: Any) -> None:
+    """A finding if a store did not leave what it gave: then an element was given two values."""
+    if stored.tobytes() != given.tobytes():
+        raise Finding(
+            CONFLICTING_STORE,
+            f"one store gives different values to one element of {name}",
+            {"memory": name},
         )
 
 

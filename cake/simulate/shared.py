@@ -14,6 +14,7 @@ from cake.ir.types import SmemView
 from cake.ops.layout import smem_layout, tile_offsets
 from cake.simulate.codes import POISON_READ, PROXY, PROXY_BARRIER, RACE, SMEM_BOUNDS
 from cake.simulate.errors import Finding
+from cake.simulate.global_memory import check_stored
 from cake.simulate.stamps import FENCED, STORED, Row, Stamps
 
 WORD = 16
@@ -31,6 +32,21 @@ class SharedMemory:
         self.valid = np.zeros(size, np.bool_)
         self.stamp = np.zeros(size, np.int32)
         self.released: set[tuple[str, int]] = set()
+        for decl in program.find(Smem):
+            self._check_room(decl)
+
+    def _check_room(self, decl: Smem) -> None:
+        """Every element lies within the CTA's block and within its own stage."""
+        placed = self.layout.buffers[decl.name]
+        end = int(tile_offsets(decl.shape, decl.swizzle, decl.dtype).max()) + decl.dtype.bytes
+        last_stage = placed.offset + placed.bytes - placed.stage_bytes
+        room = min(placed.stage_bytes, len(self.data) - last_stage)
+        if end > room:
+            raise Finding(
+                SMEM_BOUNDS,
+                f"a stage of {decl.name} needs {end} bytes, there is room for {room}",
+                {"buffer": decl.name, "bytes": end, "room": room},
+            ).at(decl.loc, {})
 
     # -- addresses -----------------------------------------------------------------------------
 
@@ -86,7 +102,10 @@ class SharedMemory:
         """Store elements; ``rows`` are the stamps' rows of the storing threads."""
         size = decl.dtype.bytes
         index = addresses // size
-        self.data.view(numpy_dtype(decl.dtype))[index] = values
+        cells = self.data.view(numpy_dtype(decl.dtype))
+        given = np.broadcast_to(values, index.shape).astype(cells.dtype)
+        cells[index] = given
+        check_stored(decl.name, cells[index], given)
         self.valid.reshape(-1, size)[index] = True
         if self.stamps.size > 1:
             self.stamp.reshape(-1, size)[index] = np.asarray(rows)[..., None]

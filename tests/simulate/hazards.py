@@ -602,4 +602,22 @@ HAZARDS = (
         orders=("late",),
         options={"concurrent": True, "outputs": ("y",), "reverse": True},
     ),
+    Hazard(
+        name="one store with two values for one place in shared memory",
+        good=CROSS,
+        old="store(S[thread()], load(v[thread()]))",
+        new="store(S[thread() % 64 + thread() // 64 * 63], load(v[thread()]))",
+        code="CK593",
+        at="store(S[thread() %",
+        says="one element of S",
+    ),
+    Hazard(
+        name="one store with two values for one place in global memory",
+        good=CROSS,
+        old="store(v[thread()], w)",
+        new="store(v[thread() // 2], w)",
+        code="CK593",
+        at="store(v[thread() //",
+        says="one element of v",
+    ),
 )
