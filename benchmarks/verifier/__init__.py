@@ -1,0 +1,1 @@
+"""How good is the verifier? Mutants of real kernels, generated valid and unsafe schedules."""

@@ -1,0 +1,69 @@
+"""What the verifier says of generated schedules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from multiprocessing import get_context
+from typing import Any
+
+from benchmarks.verifier.generate import Generated, unsafe, valid
+from benchmarks.verifier.judge import OutOfTime, time_limit
+from benchmarks.verifier.layers import complete, errors
+from benchmarks.verifier.runner import PROCESSES
+from cake.lang.elaborate import parse
+
+MAX_SECONDS = 20.0
+
+Record = dict[str, Any]
+
+
+def verdict(made: Generated) -> Record:
+    """The verdict on a generated schedule: accepted, incomplete, rejected, refused or timeout."""
+    status, code, message = "timeout", "", ""
+    try:
+        with time_limit(MAX_SECONDS):
+            status, code, message = _verdict(made.text)
+    except OutOfTime:
+        pass
+    return {
+        "family": made.family,
+        "fault": made.fault,
+        "status": status,
+        "code": code,
+        "message": message,
+        "text": made.text,
+    }
+
+
+def _verdict(text: str) -> tuple[str, str, str]:
+    parsed = parse(text, "generated.py")
+    if not parsed.ok:
+        return "refused", parsed.diagnostics[0].code, parsed.diagnostics[0].message
+    (program,) = parsed.programs
+    found = errors(program)
+    if found:
+        return "rejected", found[0].code, found[0].message
+    return "accepted" if complete(program) else "incomplete", "", ""
+
+
+def generated(count: int) -> tuple[list[Record], list[Record]]:
+    """The verdicts on ``count`` valid and unsafe schedules each; equal texts are judged once."""
+    made = [valid(seed) for seed in range(count)] + [unsafe(seed) for seed in range(count)]
+    different = {g.text: g for g in made}
+    with get_context("spawn").Pool(PROCESSES) as pool:
+        judged = dict(zip(different, pool.map(verdict, different.values(), 16), strict=True))
+    # One text may be thrown with two faults; each throw keeps its own name.
+    rows = [{**judged[g.text], "family": g.family, "fault": g.fault} for g in made]
+    return rows[:count], rows[count:]
+
+
+def counted(rows: list[Record]) -> dict[str, Any]:
+    """Verdicts per family and fault, and a few examples of those that are wrong."""
+    table: dict[str, Counter[str]] = {}
+    for row in rows:
+        name = row["family"] + (f": {row['fault']}" if row["fault"] else "")
+        table.setdefault(name, Counter())[row["status"]] += 1
+    return {
+        "different": len({r["text"] for r in rows}),
+        "verdicts": {name: dict(table[name]) for name in sorted(table)},
+    }
