@@ -24,6 +24,10 @@ Outputs = Mapping[str, Any]
 Baseline = Callable[[Problem, Tensors], Callable[[], Outputs]]
 
 
+KNN_ELEMENTS = 1 << 28
+"""Distances that the search holds at a time: 1 GiB of them, twice that of keys."""
+
+
 def _module(name: str) -> Any:
     """An optional library; without types where it is not installed."""
     return import_module(name)
@@ -143,6 +147,37 @@ def _assign_flashlib(problem: Problem, tensors: Tensors) -> Callable[[], Outputs
     return call
 
 
+def _knn(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
+    """Norms and a product with f32 result, then a top-k of keys that hold distance and index, so
+    that ties go to the lowest index; a share of the queries at a time."""
+    torch = _module("torch")
+    q, x, k, rows = tensors["q"], tensors["x"], problem.dims["k"], problem.dims["M"]
+    step = max(1, KNN_ELEMENTS // rows)
+    index = torch.arange(rows, device=x.device)
+
+    def nearest(batch: int, part: Any) -> tuple[Any, Any]:
+        norms = part.float().square().sum(-1)[:, None] + x[batch].float().square().sum(-1)
+        if x.is_cuda:
+            products = torch.mm(part, x[batch].mT, out_dtype=torch.float32)
+        else:
+            products = part.float() @ x[batch].mT.float()
+        distances = torch.nan_to_num(norms - 2 * products, nan=float("inf")).clamp(min=0)
+        # Bits of floats that are not negative are in their order.
+        keys = (distances.view(torch.int32).long() << 32) | index
+        best = torch.topk(keys, k, largest=False, sorted=True).values
+        return (best >> 32).int().view(torch.float32), best.int()
+
+    def call() -> Outputs:
+        for batch in range(problem.dims["B"]):
+            for first in range(0, problem.dims["Q"], step):
+                here = slice(first, first + step)
+                distances, ids = nearest(batch, q[batch, here])
+                tensors["distances"][batch, here], tensors["ids"][batch, here] = distances, ids
+        return {"distances": tensors["distances"], "ids": tensors["ids"]}
+
+    return call
+
+
 def _update_torch(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
     """Scatter-adds over the clusters of all batches."""
     torch = _module("torch")
@@ -203,6 +238,7 @@ _BASELINES: Mapping[tuple[str, str], Baseline] = {
     ("kmeans_assign", "torch"): _assign_torch,
     ("kmeans_update", "flashlib"): _update_flashlib,
     ("kmeans_update", "torch"): _update_torch,
+    ("knn_search", "torch"): _knn,
     ("rmsnorm", "torch"): _rmsnorm,
     ("softmax", "torch"): _softmax,
 }

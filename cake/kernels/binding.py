@@ -112,12 +112,21 @@ def bind(file: ScheduleFile, problem: Problem, given: Mapping[str, Any] | None =
     base |= given or {}
     free = {name: values for name, values in domains.items() if name not in base}
     reason = ""
+    defaults: dict[str, Any] = {}
+    # Parameters that the refusing guards depend on: any change of such a one changes their text.
+    involved: set[str] = set()
     for changes in _nearest(free):
+        redundant = any(defaults.get(name) == value for name, value in changes.items())
+        if redundant or (len(changes) > 1 and involved.isdisjoint(changes)):
+            continue
         parsed = elaborate(file, {**base, **changes})
         refusal = _errors(parsed.diagnostics) or launchable(parsed.programs, problem)
         if not refusal:
             return Bound(programs=parsed.programs, meta=_meta(parsed.programs))
-        reason = reason or refusal
+        if not changes:
+            reason, defaults = refusal, _meta(parsed.programs)
+        elif refusal != reason:
+            involved |= changes.keys()
     raise Misfit(reason)
 
 

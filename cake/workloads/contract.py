@@ -58,14 +58,15 @@ class Tolerance:
     """How an output is compared with the reference.
 
     ``exact``: equal bit for bit. ``argmin``: the index of the least score; another index is right
-    only where the gap between both scores does not exceed their f32 rounding. ``float``: every
+    only where the gap between both scores does not exceed their f32 rounding. ``ranked``: the
+    indices of the least scores in order, by the same rule at every rank. ``float``: every
     element within ``output_ulps`` spacings of the output's dtype, plus the reference's bound on
     the f32 arithmetic before that last rounding; and the relative L2 error within
     ``rel_l2_ulps`` machine epsilons of the output's dtype, plus the same bound's L2 share.
     An element whose bound is zero has to be the correctly rounded result itself.
     """
 
-    kind: Literal["exact", "argmin", "float"]
+    kind: Literal["exact", "argmin", "ranked", "float"]
     output_ulps: float = 0.5
     rel_l2_ulps: float = 0.5
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from cake.workloads.expected import (
     Expected,
     ExpectedArgmin,
     ExpectedFloat,
+    ExpectedRanked,
     Floats,
+    Ints,
     epsilon,
     overflow_threshold,
     rounded,
@@ -54,6 +57,8 @@ def element_errors(
     """The errors of ``got`` (rows, elements), an output of ``dtype``, against ``expected``."""
     if isinstance(expected, ExpectedArgmin):
         return _argmin_errors(expected, got)
+    if isinstance(expected, ExpectedRanked):
+        return _ranked_errors(expected, got)
     if isinstance(expected, ExpectedFloat):
         return _float_errors(expected, got, dtype, tolerance)
     value = wide(expected.value).reshape(got.shape)
@@ -81,6 +86,8 @@ def _float_errors(
     error = np.where((actual == nearest) & (exact | ~np.isfinite(value)), 0.0, error)
     error = np.where(np.isnan(value) & np.isnan(actual), 0.0, error)
     error = np.where(np.isnan(error), inf, error)
+    if expected.ascending:
+        error[:, 1:] = np.where(actual[:, 1:] < actual[:, :-1], inf, error[:, 1:])
     scale = np.maximum(epsilon(dtype) * np.abs(np.nan_to_num(value)), unit)
     return ElementErrors(
         expected=value,
@@ -98,6 +105,41 @@ def _overflow(value: Floats, actual: Floats, dtype: np.dtype[np.generic]) -> Flo
     rounds to that infinity."""
     distance = np.maximum(overflow_threshold(dtype) - np.abs(value), 0.0)
     return np.where(np.sign(value) == np.sign(actual), distance, inf)
+
+
+def _ranked_errors(expected: ExpectedRanked, got: Array) -> ElementErrors:
+    """A score too far from that of its rank; infinity for an index out of range or seen before."""
+    ids = got.astype(np.int64)
+    best, _ = expected.scores(expected.value)
+    valid = (ids >= 0) & (ids < expected.choices)
+    score, bound = expected.scores(np.where(valid, ids, expected.value))
+    unit = spacing(best, np.dtype(np.float32))
+    with np.errstate(invalid="ignore"):
+        error = np.where(score == best, 0.0, np.abs(score - best))
+        slack = np.where(score > best, expected.high - best, best - expected.low)
+    allowed = np.where(np.isfinite(slack), slack, 0.0) + bound
+    # Without rounding there is one right answer, ties included.
+    error = np.where((allowed == 0) & (ids != expected.value), np.maximum(error, unit), error)
+    error = np.where(valid & ~_repeated(ids) & ~np.isnan(error), error, inf)
+    zero = np.zeros(got.shape)
+    return ElementErrors(
+        expected=wide(expected.value),
+        got=wide(ids),
+        error=error,
+        allowed=allowed,
+        unit=unit,
+        scale=zero,
+        bound=zero,
+    )
+
+
+def _repeated(ids: Ints) -> Any:
+    """Which elements repeat one further left in their row."""
+    order = np.argsort(ids, axis=1, kind="stable")
+    ordered = np.take_along_axis(ids, order, axis=1)
+    repeated = np.zeros(ids.shape, dtype=bool)
+    np.put_along_axis(repeated, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    return repeated
 
 
 def _argmin_errors(expected: ExpectedArgmin, got: Array) -> ElementErrors:

@@ -34,10 +34,12 @@ BLOCK = 1 << 20  # Elements that are converted to float64 at a time.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedFloat:
     """``value`` and, per element, the absolute error that f32 arithmetic may have added before
-    the result is rounded to the output's dtype. A bound of zero asks for the exact result."""
+    the result is rounded to the output's dtype. A bound of zero asks for the exact result.
+    ``ascending`` rows must not fall from one element to the next."""
 
     value: Floats
     bound: Floats
+    ascending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,25 @@ class ExpectedArgmin:
     scores: Callable[[Ints], tuple[Floats, Floats]]
 
 
-Expected = ExpectedFloat | ExpectedExact | ExpectedArgmin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRanked:
+    """Per row the indices of the least of ``choices`` scores, best first, lowest index first among
+    equals; no index occurs twice.
+
+    ``low`` and ``high`` bound the f32 score that may stand at each rank: the scores of that rank
+    when every one is off by its bound downwards, or upwards. ``scores(ids)`` returns, for as many
+    indices per row as there are ranks, the float64 scores and their f32 rounding bounds, zero
+    where a score is exact or infinite.
+    """
+
+    value: Ints
+    choices: int
+    low: Floats
+    high: Floats
+    scores: Callable[[Ints], tuple[Floats, Floats]]
+
+
+Expected = ExpectedFloat | ExpectedExact | ExpectedArgmin | ExpectedRanked
 
 
 def wide(array: Array) -> Floats:

@@ -42,6 +42,27 @@ def test_a_problem_that_no_value_admits_is_a_misfit_with_the_guard() -> None:
         bind(file(SCALE), at(300))
 
 
+def test_a_guard_that_no_parameter_changes_refuses_without_trying_pairs(monkeypatch) -> None:
+    tried = []
+
+    def counted(file, meta=None):
+        tried.append(dict(meta or {}))
+        return elaborate(file, meta)
+
+    monkeypatch.setattr("cake.kernels.binding.elaborate", counted)
+    text = SCALE.replace("require(D <= DP)", "require(D <= DP, M > 4)")
+    with pytest.raises(Misfit, match=r"require\(M > 4\) does not hold"):
+        bind(file(text), at(64))
+    # T is bound; WARPS and DP have two other values each, their pairs are not worth a try.
+    assert len(tried) == 1 + 1 + 2 + 2
+
+
+def test_two_guards_move_two_parameters() -> None:
+    text = SCALE.replace("require(D <= DP)", "require(D <= DP, M < 2 * WARPS)")
+    meta = bind(file(text), at(128)).meta
+    assert (meta["DP"], meta["WARPS"]) == (128, 4)
+
+
 def test_given_parameters_are_not_changed() -> None:
     assert bind(file(SCALE), at(64), {"WARPS": 4}).meta["WARPS"] == 4
     with pytest.raises(Misfit, match="does not hold"):

@@ -65,6 +65,31 @@ def kmeans_update(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Ar
     return {"c_new": narrowed(c_new, problem, "c_new"), "sums": sums, "counts": counts}
 
 
+def nearest(distances: Array, problem: Problem) -> dict[str, Array]:
+    distances = np.where(np.isnan(distances), F32(np.inf), distances)
+    ids = np.argsort(distances, axis=-1, kind="stable")[..., : problem.dims["k"]]
+    nearest = np.take_along_axis(distances, ids, axis=-1)
+    return {"distances": nearest, "ids": ids.astype(np.int32)}
+
+
+def knn_expanded(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Norms and products; what rounding makes negative is zero."""
+    q, x = inputs["q"].astype(F32), inputs["x"].astype(F32)
+    with np.errstate(invalid="ignore"):
+        norms = np.square(q).sum(-1)[:, :, None] + np.square(x).sum(-1)[:, None]
+        return nearest(np.maximum(norms - 2 * (q @ np.swapaxes(x, 1, 2)), F32(0)), problem)
+
+
+def knn_differences(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Feature by feature, differences first."""
+    q, x = inputs["q"].astype(F32), inputs["x"].astype(F32)
+    total = np.zeros((*q.shape[:2], x.shape[1]), dtype=F32)
+    with np.errstate(invalid="ignore"):
+        for d in range(problem.dims["D"]):
+            total += np.square(q[:, :, None, d] - x[:, None, :, d])
+    return nearest(total, problem)
+
+
 def rmsnorm(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
     x, w = inputs["x"].astype(F32), inputs["w"].astype(F32)
     with np.errstate(invalid="ignore"):
@@ -118,6 +143,8 @@ IMPLEMENTATIONS = {
     "gemm/sequential": gemm_sequential,
     "kmeans_assign/f32": kmeans_assign,
     "kmeans_update/reversed": kmeans_update,
+    "knn_search/differences": knn_differences,
+    "knn_search/expanded": knn_expanded,
     "rmsnorm/f32": rmsnorm,
     "softmax/exp2": softmax,
 }

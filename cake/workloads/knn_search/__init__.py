@@ -1,0 +1,1 @@
+"""The nearest database rows of every query."""
