@@ -7,7 +7,6 @@ docs/design/phase_simulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -17,7 +16,7 @@ from cake.ir.program import Program
 from cake.verify.phase.codes import UNFENCED_OVERWRITE
 from cake.verify.phase.expand import Expander
 from cake.verify.phase.report import diagnostics, undecided
-from cake.verify.phase.run import Outcome, run
+from cake.verify.phase.run import run
 from cake.verify.phase.scenarios import Scenario, Scenarios, choosers
 from cake.verify.phase.unit import Beyond
 
@@ -41,9 +40,14 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
     uncovered: dict[str, None] = {}
     expander = Expander(program)
     scenarios = Scenarios(expander)
+    steady: dict[object, int] = {}
     for scenario in scenarios.all():
+        if scenario.tiles > steady.get(scenario.kind, scenario.tiles):
+            continue
+        settled = expander.regular and scenario.kind is not None
         try:
-            for outcome in _outcomes(expander, scenario, scenarios.data_options()):
+            for chooser in choosers(scenarios.data_options()):
+                outcome = run(expander.expand(scenario.ctas, chooser))
                 found = [
                     _at_level(d, level)
                     for d in diagnostics(outcome, _where(scenario), _facts(scenario))
@@ -52,17 +56,13 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
                 if any(d.severity is Severity.ERROR for d in found):
                     return tuple(found), tuple(uncovered)
                 notes |= {(d.code, str(d.span)): d for d in found}
+                settled = settled and outcome.steady
         except Beyond as reason:
             uncovered[f"phase simulation: {reason}"] = None
+            continue
+        if settled:
+            steady.setdefault(scenario.kind, scenario.tiles)
     return tuple(notes.values()), tuple(uncovered)
-
-
-def _outcomes(
-    expander: Expander, scenario: Scenario, options: tuple[int, ...]
-) -> Iterator[Outcome]:
-    """Runs of a scenario, one for each combination of choices."""
-    for chooser in choosers(options):
-        yield run(expander.expand(scenario.ctas, chooser))
 
 
 def _at_level(d: Diagnostic, level: Literal["strict", "idiom"]) -> Diagnostic:

@@ -175,6 +175,14 @@ class Use(Event):
     writes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Mark(Event):
+    """A tile ends, after so many steps of each ring. Nothing happens."""
+
+    round: int
+    steps: tuple[tuple[str, int], ...]
+
+
 BarrierKind = Literal["full", "empty", "mbarrier", "hardware", "cluster"]
 
 

@@ -26,6 +26,7 @@ from cake.verify.phase.outline import (
 from cake.verify.phase.perform import Performer
 from cake.verify.phase.places import Places, tensor_sizes
 from cake.verify.phase.scalars import UNKNOWN, Compiler, DataSource, UnitState, Value
+from cake.verify.phase.steady import regular
 from cake.verify.phase.targets import Targets
 from cake.verify.phase.unit import Beyond, Part, Unit
 from cake.verify.phase.wiring import Wiring
@@ -75,6 +76,7 @@ class Expander:
         self.targets = Targets(program, self.compiler)
         self.places = Places(program)
         self.outlines = {r.role: outliner.outline(r.body) for r in program.roles}
+        self.regular = all(map(regular, self.outlines.values()))
 
     def expand(self, ctas: Sequence[Cta], choices: Choices) -> System:
         """List the events of every actor.
@@ -241,9 +243,10 @@ class _Walk:
 
     def repeat(self, n: Repeat) -> None:
         if isinstance(n.stmt, TileLoop):
-            for tile in self.cta.tiles:
+            for i, tile in enumerate(self.cta.tiles):
                 self.state.vars |= zip(n.stmt.vars, tile, strict=True)
                 self.block(n.body)
+                self.mark(n.stmt, i)
         elif isinstance(n.stmt, For):
             self.counted(n, n.stmt)
         else:
@@ -270,6 +273,13 @@ class _Walk:
             for i in rounds:
                 self.state.vars[s.var] = i
                 self.block(n.body)
+
+    def mark(self, s: TileLoop, number: int) -> None:
+        """A tile ends."""
+        steps: dict[str, int] = {}
+        for (ring, _), n in self.unit.steps.items():
+            steps[ring] = max(steps.get(ring, 0), n)
+        self.unit.all(ev.Mark(s.loc, number, tuple(steps.items())))
 
     def masked_rounds(self, n: Repeat, s: For, start: Value, stop: Value, step: Value) -> None:
         """A loop whose threads make different numbers of rounds."""

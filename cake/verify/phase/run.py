@@ -20,6 +20,7 @@ from cake.verify.phase.barriers import HardwareBarrier, MBarrier, Uncertain, Wai
 from cake.verify.phase.clocks import ActorState, Clock, Components
 from cake.verify.phase.events import Event, System
 from cake.verify.phase.memory import Memory, Race, Record
+from cake.verify.phase.steady import Marked, Steadiness
 
 MAX_RACES = 64
 """Races that one run collects before it looks for no more."""
@@ -75,6 +76,8 @@ class Outcome:
     blocked: list[Blocked] = field(default_factory=list)
     unfinished: list[Record] = field(default_factory=list)
     log: list[Logged] = field(default_factory=list)
+    steady: bool = False
+    """The last two tiles left the same relative state."""
     barriers: list[MBarrier | HardwareBarrier] = field(default_factory=list)
 
     @property
@@ -103,6 +106,7 @@ class Run:
         self.cluster = [b for b in self.barriers if b.barrier.kind == "cluster"]
         self.memory = Memory()
         self.asynchronous: list[Record] = []
+        self.marked: list[Marked] = []
         self.waits: dict[int, Waiting] = {}
         self.sleeping: dict[int, list[ActorState]] = {}
         self.outcome = Outcome(system, barriers=self.barriers)
@@ -295,6 +299,15 @@ class Run:
                 del state.owned[name]
         return True
 
+    def mark(self, state: ActorState, event: ev.Mark) -> bool:
+        issued = tuple(
+            (component, queue.issued)
+            for queue in state.queues.values()
+            for component in (queue.reads, queue.writes, queue.fenced)
+        )
+        self.marked.append(Marked(state.index, event, state.clock.copy(), issued))
+        return True
+
     # -- the end -----------------------------------------------------------------------------------
 
     def _end(self) -> None:
@@ -307,6 +320,8 @@ class Run:
                 self.outcome.blocked.append(Blocked(state, event, phase))
         if self.outcome.blocked:
             return
+        steadiness = Steadiness(self.system, self.components, self.marked)
+        self.outcome.steady = steadiness.reached()
         seen: dict[int, Clock] = {}
         for state in self.states:
             rank = state.actor.cta
@@ -330,6 +345,7 @@ _STEPS: dict[type[Event], Step] = {
     ev.Fence: Run.fence,
     ev.Touch: Run.touch,
     ev.Use: Run.use,
+    ev.Mark: Run.mark,
 }
 
 

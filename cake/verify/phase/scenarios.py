@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from math import prod
 from random import Random
 
@@ -22,15 +22,24 @@ MAX_CHOICES = 24
 MAX_OPTIONS = 6
 """Values of one element of a tensor."""
 
+MAX_GROUPS = 9
+"""Tiles from the start of a walk that are looked at."""
+
 Point = tuple[int, ...]
+Group = tuple[Point | None, ...]
+"""The tiles of a cluster's CTAs by rank; None for a CTA beyond the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One cluster at given sizes: its CTAs with their tiles."""
+    """One cluster at given sizes: its CTAs with their tiles.
+
+    ``kind`` is the same for scenarios that do the same in each tile; None if tiles differ.
+    """
 
     sizes: dict[str, int]
     ctas: tuple[Cta, ...]
+    kind: object = None
 
     @property
     def tiles(self) -> int:
@@ -109,8 +118,8 @@ class Scenarios:
 
     def all(self) -> Iterator[Scenario]:
         """Every scenario."""
-        for sizes in self.sizes.vectors() or [{}]:
-            yield from self._at(sizes)
+        for sizes, tiles in self.sizes.vectors():
+            yield from self._at(sizes, tiles)
 
     def data_options(self) -> tuple[int, ...]:
         """Values that elements of integer tensors take."""
@@ -125,25 +134,28 @@ class Scenarios:
         ]
         return tuple(dict.fromkeys(lengths))[:MAX_OPTIONS]
 
-    def _at(self, sizes: dict[str, int]) -> Iterator[Scenario]:
+    def _at(self, sizes: dict[str, int], tiles: int) -> Iterator[Scenario]:
         state = self.sizes.values(sizes)
         decl, extents = self.sizes.tiles, self.sizes.extents(state)
         if decl is None or extents is None:
-            yield self._scenario(sizes, [[]])
+            yield self._scenario(sizes, [(None,)])
             return
         walk = walk_of(self.program, decl)
         shown = [walk.axis, walk.cluster] if self.padded else []
         total = walk_length(walk, extents) // walk.cluster
-        groups = [
-            [self._tile(decl, extents, g * walk.cluster + r, shown) for r in range(walk.cluster)]
-            for g in dict.fromkeys((*range(min(total, 8)), total // 2, total - 1))
+        groups: list[Group] = [
+            tuple(
+                self._tile(decl, extents, g * walk.cluster + r, shown) for r in range(walk.cluster)
+            )
+            for g in dict.fromkeys((*range(min(total, MAX_GROUPS)), total // 2, total - 1))
         ]
+        kinds = self._kinds(state, groups)
         if isinstance(decl, Grid):
-            for group in self._different(state, groups):
-                yield self._scenario(sizes, [group])
-            return
-        kinds = self._different(state, groups)
-        yield from (self._scenario(sizes, order) for order in _orders(groups, kinds, total))
+            yield from (self._scenario(sizes, [some[0]]) for some in kinds.values())
+        elif len(kinds) == 1:
+            yield self._scenario(sizes, groups[: min(total, tiles)], next(iter(kinds)))
+        else:
+            yield from (self._scenario(sizes, order) for order in _orders(list(kinds.values())))
 
     def _tile(
         self, decl: Grid | Tiles, extents: Sequence[int], index: int, padding: Sequence[int]
@@ -157,42 +169,39 @@ class Scenarios:
             found = tile_at(walk, wide, index)
         return found
 
-    def _different(
-        self, state: UnitState, groups: Sequence[Sequence[Point | None]]
-    ) -> list[Sequence[Point | None]]:
-        """Groups of tiles at which the program does different things; the first of each kind."""
-        kinds: dict[object, Sequence[Point | None]] = {}
+    def _kinds(self, state: UnitState, groups: Sequence[Group]) -> dict[object, list[Group]]:
+        """Groups of tiles by what the program does at them."""
+        kinds: dict[object, list[Group]] = {}
         for group in groups:
             profiles = [
                 (point is None, self.sizes.profile(self.sizes.at(state, rank, point), point).key())
                 for rank, point in enumerate(group)
             ]
-            kinds.setdefault(tuple(profiles), group)
-        return list(kinds.values())
+            kinds.setdefault(tuple(profiles), []).append(group)
+        return kinds
 
-    def _scenario(self, sizes: dict[str, int], order: Sequence[Sequence[Point | None]]) -> Scenario:
+    def _scenario(
+        self, sizes: dict[str, int], order: Sequence[Group], kind: object = None
+    ) -> Scenario:
         """CTAs of a cluster that walk groups of tiles; a CTA of a grid has one group."""
         ctas = []
-        ranks = len(order[0]) if order and order[0] else 1
         persistent = bool(self.program.find(Tiles))
-        for rank in range(ranks):
-            points = [group[rank] for group in order if group]
+        for rank in range(len(order[0])):
+            points = [group[rank] for group in order]
             if self.program.find(Grid) and points == [None]:
                 continue
-            state = self.sizes.at(self.sizes.values(sizes), rank, points[0] if points else None)
+            state = self.sizes.at(self.sizes.values(sizes), rank, points[0])
             tiles = tuple(p for p in points if p is not None) if persistent else ()
             ctas.append(Cta(rank=rank, values=dict(state.vars), tiles=tiles))
-        return Scenario(sizes=sizes, ctas=tuple(ctas))
+        return Scenario(sizes=sizes, ctas=tuple(ctas), kind=kind)
 
 
-def _orders(
-    groups: Sequence[Sequence[Point | None]], kinds: Sequence[Sequence[Point | None]], total: int
-) -> Iterator[Sequence[Sequence[Point | None]]]:
-    """Orders in which a CTA may meet its tiles: 1 to 3 of them, of every kind."""
-    if len(kinds) == 1:
-        yield groups[: min(total, 3)]
-        return
+def _orders(kinds: Sequence[list[Group]]) -> Iterator[Sequence[Group]]:
+    """Orders in which a CTA may meet tiles of different kinds: 1 to 3 of them, each tile once."""
     some = [kinds[i] for i in dict.fromkeys((0, len(kinds) - 1, len(kinds) // 2))]
-    found = (order for n in (1, 2, 3) for order in product(some, repeat=n))
-    for _, order in zip(range(MAX_ORDERS), found, strict=False):
-        yield order
+    orders = (order for n in (1, 2, 3) for order in product(range(len(some)), repeat=n))
+    for order in islice(orders, MAX_ORDERS):
+        left = [iter(kind) for kind in some]
+        found = [next(left[kind], None) for kind in order]
+        if None not in found:
+            yield [group for group in found if group is not None]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
-from cake.ir.nodes import Const, Expr, For, walk_exprs
+from cake.ir.nodes import Const, Expr, For, TileLoop, walk_exprs
 from cake.ir.program import Grid, Program, ScalarParam, Tiles
 from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.phase.expand import Expander
@@ -22,6 +22,8 @@ from cake.verify.phase.scalars import UnitState
 
 MAX_VECTORS = 40
 """Combinations of sizes for one program."""
+FEW_TILES, MANY_TILES = 3, 9
+"""Tiles that a CTA walks at most, and those of the walks that are tried at small trip counts."""
 
 
 class Sizes:
@@ -36,6 +38,8 @@ class Sizes:
               if isinstance(p, ScalarParam) and p.dtype.is_int),
         ]  # fmt: skip
         self.desired: dict[int, frozenset[int]] = {}
+        self.stages: set[int] = set()
+        """Stages and slots of what persistent loops step through."""
         for nodes in expander.outlines.values():
             self._loops(nodes)
         self.units = sorted(set(self._units()))
@@ -53,6 +57,8 @@ class Sizes:
                     self.desired[id(n.stmt)] = frozenset(
                         t for s in sizes for t in (0, 1, 2, s - 1, s, s + 1, 2 * s, 2 * s + 1)
                     )
+                if isinstance(n.stmt, TileLoop):
+                    self.stages |= set(stages(self.program, n.body))
                 self._loops(n.body)
             elif isinstance(n, Branch):
                 self._loops(n.then)
@@ -114,18 +120,42 @@ class Sizes:
 
     # -- choosing ----------------------------------------------------------------------------------
 
-    def vectors(self) -> list[dict[str, int]]:
-        """Combinations of sizes, the smallest first."""
+    def vectors(self) -> list[tuple[dict[str, int], int]]:
+        """Combinations of sizes, the smallest first, each with the most tiles to walk."""
         base = self._base()
         if base is None:
-            return []
+            return [({}, FEW_TILES)] if not self.names else []
         choices = {name: self._choices(name, base) for name in self.names}
         every = [
             dict(zip(choices, picked, strict=True))
             for picked in _combinations(list(choices.values()), list(base.values()))
         ]
         admitted = [v for v in every if self.admitted(v)] or [base]
-        return sorted(admitted, key=lambda v: (sum(v.values()), tuple(v.values())))
+        admitted.sort(key=lambda v: (sum(v.values()), tuple(v.values())))
+        few = [(v, FEW_TILES) for v in admitted]
+        return few + [walk for v in self._short(admitted) for walk in self._walks(v)]
+
+    def _short(self, vectors: list[dict[str, int]]) -> list[dict[str, int]]:
+        """The smallest sizes at which every loop makes a round, or else the smallest."""
+        working = (v for v in vectors if all(self.profile(self.values(v)).trips.values()))
+        return [*working, *vectors][:1]
+
+    def _walks(self, sizes: dict[str, int]) -> Iterator[tuple[dict[str, int], int]]:
+        """Sizes with so many tiles that rings which take a step a tile go round once and twice."""
+        counts = {n for s in self.stages for n in (s + 1, 2 * s + 1)}
+        for tiles in sorted(n for n in counts if FEW_TILES < n <= MANY_TILES):
+            for name, value in product(self.names, self._candidates()):
+                more = {**sizes, name: value}
+                if self._has_tiles(more, tiles) and self._same_rounds(sizes, more):
+                    yield more, tiles
+                    break
+
+    def _has_tiles(self, sizes: Mapping[str, int], tiles: int) -> bool:
+        extents = self.extents(self.values(sizes)) if self.admitted(sizes) else None
+        return extents is not None and prod(extents) >= tiles
+
+    def _same_rounds(self, a: Mapping[str, int], b: Mapping[str, int]) -> bool:
+        return self.profile(self.values(a)).key() == self.profile(self.values(b)).key()
 
     def _candidates(self) -> list[int]:
         largest = max((max(d) for d in self.desired.values()), default=3)
@@ -178,7 +208,7 @@ class Sizes:
             wanted |= {(loop, n) for loop, n in trips if n in self.desired.get(loop, ())}
             wanted |= {(branch, -1 - int(yes)) for branch, yes in found.outcomes.items()}
         if isinstance(self.tiles, Tiles) and extents:
-            wanted.add((0, min(prod(extents), 3)))
+            wanted.add((0, min(prod(extents), FEW_TILES)))
         wanted.add((1, self._ranks(extents)))
         return wanted
 
