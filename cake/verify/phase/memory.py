@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -72,40 +71,48 @@ class Memory:
     def __init__(self) -> None:
         self.blocks: dict[Key, _Block] = {}
 
-    def access(self, new: Record, clock: Clock) -> Iterator[Race]:
+    def access(self, new: Record, clock: Clock) -> list[Race]:
         """An access begins where the clock stands: its conflicts."""
         block = self.blocks.get(new.access.key)
         if block is None:
             block = self.blocks[new.access.key] = _Block([], [])
-        writes = new.access.action != "read"
-        for old in block.writes if not writes else (*block.writes, *block.reads):
-            race = _race(old, new, clock)
-            if race is not None:
-                yield race
-        if writes:
-            block.reads = [r for r in block.reads if not _settled(r, new, clock)]
-            block.writes = [r for r in block.writes if not _settled(r, new, clock)]
-        _add(block.writes if writes else block.reads, new)
+        races: list[Race] = []
+        if new.access.action == "read":
+            _meet(block.writes, new, clock, races)
+            _add(block.reads, new)
+        else:
+            block.reads = _meet(block.reads, new, clock, races)
+            block.writes = _meet(block.writes, new, clock, races)
+            _add(block.writes, new)
+        return races
 
 
-def _race(old: Record, new: Record, clock: Clock) -> Race | None:
+def _meet(old: list[Record], new: Record, clock: Clock, races: list[Race]) -> list[Record]:
+    """Compare an access with earlier ones; those with which something may still conflict."""
+    kept = []
+    for r in old:
+        found = overlap(r.access.region, new.access.region)
+        if found == "no":
+            kept.append(r)
+            continue
+        kind = _conflict(r, new, clock)
+        if kind is not None:
+            races.append(Race(kind, r, new, certain=found == "yes"))
+        if not (covers(new.access.region, r.access.region) and r.before(new.access, clock)):
+            kept.append(r)
+    return kept
+
+
+def _conflict(old: Record, new: Record, clock: Clock) -> Conflict | None:
     a, b = old.access, new.access
     if a.instance == b.instance or (a.action == "atomic" and b.action == "atomic"):
         return None
     if old.inorder is not None and old.inorder == new.inorder:
         return None
-    kind: Conflict = "unordered"
     if old.before(b, clock):
-        if _fenced(old, b, clock):
-            return None
-        kind = "unfenced"
-    found = overlap(a.region, b.region)
-    if found == "no":
-        return None
-    same = a.value is not None and a.value == b.value and kind == "unordered"
-    if same and a.action == b.action == "write":
-        return None
-    return Race(kind, old, new, certain=found == "yes")
+        return None if _fenced(old, b, clock) else "unfenced"
+    same = a.value is not None and a.value == b.value and a.action == b.action == "write"
+    return None if same else "unordered"
 
 
 def _fenced(old: Record, later: Access, clock: Clock) -> bool:
@@ -116,11 +123,6 @@ def _fenced(old: Record, later: Access, clock: Clock) -> bool:
     if old.fenced is None or later.proxy == "generic" or later.key[0] == "tmem":
         return True
     return old.access.action == "read" or bool(clock[old.fenced] >= old.value)
-
-
-def _settled(old: Record, new: Record, clock: Clock) -> bool:
-    """Whether whatever conflicts with ``old`` from now on conflicts with ``new`` too."""
-    return covers(new.access.region, old.access.region) and old.before(new.access, clock)
 
 
 def _add(records: list[Record], new: Record) -> None:

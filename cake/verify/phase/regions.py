@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -97,21 +97,23 @@ def clipped(region: Region, shape: Sequence[int | None]) -> Region | None:
     return Region(tuple(box), region.exact)
 
 
-def overlap(a: Region, b: Region) -> str:
-    """ "no", "yes", or "maybe" where it depends on data whether two regions of a block meet."""
-    if isinstance(a.cells, int) and isinstance(b.cells, int):
-        if not a.cells & b.cells:
+def overlap(a: Region, b: Region) -> Literal["no", "maybe", "yes"]:
+    """Whether two regions of a block meet; "maybe" where that depends on data."""
+    x, y = a.cells, b.cells
+    if isinstance(x, int):
+        assert isinstance(y, int)
+        if not x & y:
             return "no"
-        inside_b, inside_a = not a.cells & ~b.cells, not b.cells & ~a.cells
+        if a.exact and b.exact:
+            return "yes"
+        inside_b, inside_a = not x & ~y, not y & ~x
     else:
-        assert isinstance(a.cells, tuple)
-        assert isinstance(b.cells, tuple)
-        if not _boxes_meet(a.cells, b.cells):
+        assert isinstance(y, tuple)
+        if not _boxes_meet(x, y):
             return "no"
-        inside_b, inside_a = _box_inside(a.cells, b.cells), _box_inside(b.cells, a.cells)
-    if (a.exact and b.exact) or (b.exact and inside_b) or (a.exact and inside_a):
-        return "yes"
-    return "maybe"
+        inside_b, inside_a = _box_inside(x, y), _box_inside(y, x)
+    certain = (b.exact and (a.exact or inside_b)) or (a.exact and inside_a)
+    return "yes" if certain else "maybe"
 
 
 def covers(new: Region, old: Region) -> bool:

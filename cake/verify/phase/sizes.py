@@ -184,18 +184,18 @@ class Sizes:
         """Values of one size at which something new happens, the others being as in ``base``."""
         seen: set[tuple[int, int]] = set()
         kept: list[int] = []
+        shown: set[frozenset[tuple[int, int]]] = set()
         scalars = (0, 1) if name not in self.program.dims else ()
         for value in dict.fromkeys((*scalars, *self._candidates())):
             sizes = {**base, name: value}
             if not self.admitted(sizes):
                 continue
-            new = self._wanted(sizes) - seen
-            if new or not kept:
-                seen |= new
+            wanted = frozenset(self._wanted(sizes))
+            if not kept or not wanted <= seen:
+                seen |= wanted
+                shown.add(wanted)
                 kept.append(value)
-        if len({frozenset(self._wanted({**base, name: v})) for v in kept}) == 1:
-            return [base[name]]
-        return kept
+        return kept if len(shown) > 1 else [base[name]]
 
     def _wanted(self, sizes: Mapping[str, int]) -> set[tuple[int, int]]:
         """The trip counts, outcomes and tile counts at some sizes that are to be tried."""
