@@ -19,9 +19,9 @@ KERNELS = Path(__file__).parent.parent / "cake" / "kernels"
 class Chain:
     """Compiled kernels of a file; temporaries are made by the caller."""
 
-    def __init__(self, path: str, **meta: Any) -> None:
+    def __init__(self, path: str, target: str | None = None, **meta: Any) -> None:
         file = KERNELS / path
-        parsed = parse(file.read_text(), str(file), meta=meta)
+        parsed = parse(file.read_text(), str(file), meta=meta, target=target)
         if not parsed.ok:
             raise CakeError(parsed.diagnostics)
         self.programs = parsed.programs

@@ -31,7 +31,7 @@ SHORT_MS = 0.1
 
 def measure(case: Case, samples: int, commit: str, meta: dict[str, Any]) -> dict[str, Any]:
     """One row; prints it."""
-    chain = Chain(case.schedule, **{**case.meta, **meta})
+    chain = Chain(case.schedule, case.elaborated_for, **{**case.meta, **meta})
     prepared = case.prepare(chain, case.shape)
     error, good = prepared.check()
     torch.cuda.synchronize()
