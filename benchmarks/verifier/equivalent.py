@@ -149,6 +149,48 @@ ARGUMENTS: tuple[Argument, ...] = (
         text="rows = role(warps=9)",
         reason="the ninth warp repeats the next CTA's row and stores equal values",
     ),
+    Argument(
+        operator="shift comparison",
+        subject="attention/sm_90a",
+        text="if n + 64 >= min(row + beyond, Lk)",
+        reason="a tile that ends where the visible keys end is masked in vain",
+    ),
+    Argument(
+        operator="move barrier down",
+        subject="gemm/sm_90a_small_m",
+        text="r = lanes(mine)",
+        reason="the barrier passes a statement on registers only",
+    ),
+    Argument(
+        operator="swap statements",
+        subject="gemm/sm_80",
+        text="cp_async(",
+        reason="two copies of one group into different buffers",
+    ),
+    Argument(
+        operator="drop guard",
+        subject="gemm/sm_90a_small_m",
+        text="require(K > 0)",
+        reason="without a product the accumulator keeps its zeros, which is the result for K = 0",
+    ),
+    Argument(
+        operator="loop ends later",
+        subject="gemm/sm_80",
+        text="KT + 1",
+        reason="slices beyond K are zeros, and a round more adds nothing",
+    ),
+    Argument(
+        operator="drop condition",
+        subject="kmeans_update/sm_90a_deterministic",
+        text="store(counts[b, k], count)",
+        reason="all lanes store the same count to the same place",
+    ),
+    Argument(
+        operator="swap statements",
+        subject="kmeans_update/sm_90a_deterministic",
+        text="store(",
+        reason="two stores of one thread to different tensors",
+    ),
 )
 
 

@@ -25,6 +25,8 @@ def figures(
     ``localisation`` is the share of static kills with a place that is the mutated
     statement or its partner. ``unsafe_accepted`` counts verdicts `accepted`, not `incomplete`.
     """
+    # A text that was thrown twice is one schedule.
+    valid, unsafe = _different(valid), _different(unsafe)
     rows = [{**f, "argument": f["equivalent"] or argument(f)} for f in fates]
     # What the operator keeps is equivalent; a single argument counts only for a survivor.
     real = [r for r in rows if not r["equivalent"] and not (_alive(r) and r["argument"])]
@@ -49,8 +51,8 @@ def figures(
         "layers": dict(Counter(r["layer"] for r in real)),
         "codes": dict(Counter(r["code"] for r in static).most_common()),
         "schedules": _table(rows, lambda r: r["subject"]),
-        "valid": counted(list(valid)),
-        "unsafe": counted(list(unsafe)),
+        "valid": counted(valid),
+        "unsafe": counted(unsafe),
         "false_alarm_examples": _examples(false_alarms),
         "unsafe_accepted_examples": _examples(accepted),
         "survivors": [_short(r) for r in real if _alive(r)],
@@ -61,6 +63,10 @@ def figures(
             _short(r) for r in rows if r["equivalent"] and r["layer"] in STATIC
         ],
     }
+
+
+def _different(rows: Sequence[Record]) -> list[Record]:
+    return list({r["text"]: r for r in rows}.values())
 
 
 def _alive(row: Record) -> bool:

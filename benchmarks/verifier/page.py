@@ -29,9 +29,9 @@ def render(figures: Mapping[str, Any]) -> str:
         "Mutants per schedule:",
         _counts("schedule", figures["schedules"], LAYERS),
         "Verdicts on valid schedules:",
-        _counts("family", figures["valid"]["verdicts"], VERDICTS),
+        _counts("family", figures["valid"], VERDICTS),
         "Verdicts on unsafe schedules:",
-        _counts("family and fault", figures["unsafe"]["verdicts"], VERDICTS),
+        _counts("family and fault", figures["unsafe"], VERDICTS),
         "Survivors that no argument covers:",
         _table(
             ("schedule", "operator", "verdict", "difference"),

@@ -74,4 +74,4 @@ def test_verdicts_are_counted_by_family_and_fault() -> None:
     hang = next(g for g in map(unsafe, range(200)) if g.fault == "nobody begins")
     row = verdict(hang)
     assert (row["status"], row["family"]) == ("rejected", "turns")
-    assert counted([row, row])["verdicts"] == {"turns: nobody begins": {"rejected": 2}}
+    assert counted([row, row]) == {"turns: nobody begins": {"rejected": 2}}
