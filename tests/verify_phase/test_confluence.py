@@ -12,7 +12,8 @@ from cake.lang.elaborate import parse
 from cake.verify.phase import events as ev
 from cake.verify.phase.events import System
 from cake.verify.phase.expand import Expander
-from cake.verify.phase.run import Outcome, run
+from cake.verify.phase.outcome import Outcome
+from cake.verify.phase.run import run
 from cake.verify.phase.scenarios import Chooser, Scenarios
 from tests.verify_phase.explorer import Explored, Explorer, TooMany
 from tests.verify_phase.schedules import EXCHANGE, PINGPONG, RAW, edited

@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cake.lang.elaborate import parse
-from cake.verify.phase.expand import Cta, Expander
-from cake.verify.phase.run import Outcome, run
+from cake.verify.phase.expand import Expander
+from cake.verify.phase.outcome import Outcome
+from cake.verify.phase.run import run
 from cake.verify.phase.scenarios import Chooser, Scenarios
+from cake.verify.phase.walk import Cta
 from tests.verify_phase.schedules import GEMM, RAW, checked, edited, line
 
 TURNING = "            e = 1 - e\n"

@@ -53,6 +53,11 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
                     for d in diagnostics(outcome, _where(scenario), _facts(scenario))
                 ]
                 uncovered |= dict.fromkeys(undecided(outcome))
+                if found and (roles := chooser.disagreeing()) is not None:
+                    uncovered[f"whether the data agree that roles {' and '.join(roles)} read"] = (
+                        None
+                    )
+                    continue
                 if any(d.severity is Severity.ERROR for d in found):
                     return tuple(found), tuple(uncovered)
                 notes |= {(d.code, str(d.span)): d for d in found}

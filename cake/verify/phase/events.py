@@ -9,6 +9,7 @@ list of their own: the events that start them say when they may be complete.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,7 +42,8 @@ class Region:
 class Access:
     """An access to memory. Accesses of one ``instance`` are parts of one statement of one unit.
 
-    ``value`` is what is stored, where it is plain to see: equal stores do not conflict.
+    ``value`` is what is stored, where it is plain to see (a number, or the place that is copied):
+    equal stores do not conflict.
     """
 
     key: Key
@@ -49,7 +51,7 @@ class Access:
     action: Action
     proxy: Proxy
     instance: int
-    value: int | float | None = None
+    value: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)

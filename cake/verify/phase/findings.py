@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cake.diag import Code, Span
+from cake.diag import Code, Severity, Span
 from cake.diag.model import Fact
 from cake.verify.phase import codes
 from cake.verify.phase import events as ev
 from cake.verify.phase.clocks import ActorState, Clock
 from cake.verify.phase.events import Event, Key
 from cake.verify.phase.memory import Race, Record
-from cake.verify.phase.run import Held, Logged
+from cake.verify.phase.outcome import Held, Logged
 from cake.verify.phase.trace import block_name, last_signal, late_announcement
 
 
@@ -22,6 +22,7 @@ class Finding:
 
     ``states`` are the actors involved, the one at ``place`` first; the trace shows what they do to
     ``key`` and to barriers up to ``clocks``, and then the ``stuck`` waits with their phases.
+    ``severity`` differs from that of the code where the case is a lighter one.
     """
 
     code: Code
@@ -34,6 +35,7 @@ class Finding:
     key: Key | None = None
     stuck: tuple[tuple[ActorState, Event, int], ...] = ()
     helps: tuple[str, ...] = ()
+    severity: Severity | None = None
 
 
 def race(found: Race, clock: Clock, log: list[Logged]) -> Finding:
@@ -165,4 +167,10 @@ def unfinished(record: Record) -> Finding:
         clocks=(record.state.clock,),
         facts={"buffer": record.access.key[2], "stage": record.access.key[3]},
         key=record.access.key,
+        severity=None if _outlives(record) else Severity.WARNING,
     )
+
+
+def _outlives(record: Record) -> bool:
+    """Whether work goes on without its thread: cp.async is an instruction of the thread itself."""
+    return not (isinstance(record.event, ev.Issue) and record.event.engine == "cp_async")

@@ -71,7 +71,7 @@ class Measure:
         elif isinstance(s, For):
             bounds = [self.value(e) for e in (s.start, s.stop, s.step)]
             self.state.vars[s.var] = bounds[0]
-            if all(isinstance(b, int) for b in bounds) and bounds[2]:
+            if all(isinstance(b, int) for b in bounds) and bounds[2] > 0:
                 self.found.trips.setdefault(id(s), len(range(*bounds)))
         self.block(n.body)
 

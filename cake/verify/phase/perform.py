@@ -6,10 +6,11 @@ of the unit; cp.async, wgmma and ordinary accesses to all of its warps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from cake.ir.nodes import Call, Expr, ResourceRef, VarRef, View
+from cake.ir.nodes import Call, Expr, ResourceRef, TensorRef, VarRef, View
 from cake.ir.program import Program, Tmem
 from cake.ops import completion
 from cake.ops.base import STAYS, SyncEffect, operand, static
@@ -35,6 +36,7 @@ class Performer:
     """Lists the events of primitives.
 
     ``instances`` numbers the statements executed: accesses of one statement do not race.
+    ``written`` are the tensors that the program writes.
     """
 
     def __init__(
@@ -44,9 +46,11 @@ class Performer:
         targets: Targets,
         places: Places,
         wiring: Wiring,
+        written: frozenset[str],
     ) -> None:
         self.program = program
         self.compiler = compiler
+        self.written = written
         self.targets = targets
         self.places = places
         self.wiring = wiring
@@ -159,11 +163,17 @@ class Performer:
                 found.append(Access(*place, effect.action, effect.proxy, self.instances, value))
         return tuple(found)
 
-    def _stored(self, unit: Unit, call: Call) -> int | float | None:
-        if call.op != "store" or call.args[1] is None:
+    def _stored(self, unit: Unit, call: Call) -> Hashable:
+        """What a store writes, or which place of a tensor nobody writes a copy brings."""
+        if call.op == "store" and call.args[1] is not None:
+            value: Any = self.compiler.compile(call.args[1])(unit.state)
+            return value if isinstance(value, int | float) else None
+        place = call.args[1] if len(call.args) > 1 else None
+        if not isinstance(place, TensorRef) or place.tensor in self.written:
             return None
-        value: Any = self.compiler.compile(call.args[1])(unit.state)
-        return value if isinstance(value, int | float) else None
+        index = tuple(self.compiler.compile(i)(unit.state) for i in place.index)
+        known = all(isinstance(i, int) for i in index)
+        return (call.op, place.tensor, *index) if known else None
 
     def _touch(self, unit: Unit, call: Call, effects: list[Effect]) -> None:
         for part, events in zip(unit.parts, unit.lists, strict=True):
@@ -204,10 +214,7 @@ class Performer:
         size = view_bytes(view) // parts
         landings = []
         for rank in self.wiring.ranks if parts > 1 else (unit.rank,):
-            there = tuple(
-                Access((a.key[0], rank, *a.key[2:]), a.region, a.action, a.proxy, a.instance)
-                for a in writes
-            )
+            there = tuple(replace(a, key=(a.key[0], rank, *a.key[2:])) for a in writes)
             landings.append(Landing(self._completion(unit, call, view, rank), size, there))
         unit.one(ev.Copy(call.loc, tuple(landings), reads))
 
@@ -218,7 +225,8 @@ class Performer:
                 target = self.targets.sliced(call, effect, parts, unit.rank)
                 place = self.places.locate(target, "smem", unit.state, unit.whole)
                 if place is not None:
-                    yield Access(*place, "write", effect.proxy, self.instances)
+                    value = self._stored(unit, call)
+                    yield Access(*place, "write", effect.proxy, self.instances, value)
 
     def _completion(self, unit: Unit, call: Call, view: View, rank: int) -> int:
         """The barrier that counts a copy's bytes in a CTA."""

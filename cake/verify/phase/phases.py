@@ -11,7 +11,7 @@ from cake.verify.phase.barriers import Doubt, HardwareBarrier, MBarrier
 from cake.verify.phase.clocks import ActorState
 from cake.verify.phase.events import Event
 from cake.verify.phase.findings import Finding
-from cake.verify.phase.run import Blocked, Doubtful, Logged, Outcome
+from cake.verify.phase.outcome import Blocked, Doubtful, Logged, Outcome
 from cake.verify.phase.trace import last_wait
 
 _CODES: dict[Doubt, Code] = {

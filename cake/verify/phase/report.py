@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from cake.diag import Diagnostic, Related, Span
 from cake.diag.model import Fact
 from cake.verify.phase import findings, phases
 from cake.verify.phase.findings import Finding
-from cake.verify.phase.run import Outcome
+from cake.verify.phase.outcome import Outcome
 from cake.verify.phase.trace import entry, past, touching
 
 MAX_FINDINGS = 4
@@ -59,7 +60,7 @@ def _diagnostic(outcome: Outcome, f: Finding, where: str, facts: Mapping[str, Fa
         entry(state, event, phase, outcome.system, stuck=True) for state, event, phase in f.stuck
     ]
     own: dict[str, Fact] = {"role": actor.role, "unit": actor.unit, "cta": actor.cta}
-    return Diagnostic.of(
+    made = Diagnostic.of(
         f.code,
         f.message + where,
         f.place,
@@ -67,3 +68,4 @@ def _diagnostic(outcome: Outcome, f: Finding, where: str, facts: Mapping[str, Fa
         facts={**own, **f.facts, **facts, "trace": trace},
         helps=f.helps,
     )
+    return made if f.severity is None else replace(made, severity=f.severity)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import combinations, islice, product
 from math import prod
 from random import Random
 
 from cake.ir.nodes import Stmt
 from cake.ir.program import Grid, Pipeline, Tiles
 from cake.ops.raster import tile_at, walk_length, walk_of
-from cake.verify.phase.expand import Cta, Expander
+from cake.verify.phase.expand import Expander
 from cake.verify.phase.scalars import UnitState
 from cake.verify.phase.sizes import Sizes
+from cake.verify.phase.walk import Cta
 
 MAX_ORDERS = 24
 """Orders of empty and other tiles that are tried at one combination of sizes."""
@@ -52,7 +53,8 @@ class Chooser:
 
     An element of a tensor has one value in all roles. Its options are the trip counts worth trying
     times the constants that the program divides by, so that lengths and offsets show all of them.
-    ``asked`` has the number of options of each choice made.
+    ``asked`` has the number of options of each choice made, ``read`` the elements that each role
+    asked for.
     """
 
     options: Sequence[int]
@@ -60,8 +62,14 @@ class Chooser:
     random: Random | None = None
     asked: list[int] = field(default_factory=list)
     made: dict[tuple[object, ...], int] = field(default_factory=dict)
+    read: dict[str, set[tuple[str, tuple[int, ...]]]] = field(default_factory=dict)
+    role: str = ""
+
+    def begin(self, role: str) -> None:
+        self.role = role
 
     def element(self, tensor: str, index: tuple[int, ...]) -> int:
+        self.read.setdefault(self.role, set()).add((tensor, index))
         return self.options[self._choice((tensor, index), len(self.options))]
 
     def pick(self, place: Stmt, occurrence: int, options: int) -> int:
@@ -76,6 +84,13 @@ class Chooser:
             else:
                 self.made[key] = 0 if self.random is None else self.random.randrange(options)
         return self.made[key]
+
+    def disagreeing(self) -> tuple[str, str] | None:
+        """Two roles each of which reads elements that the other does not."""
+        for a, b in combinations(sorted(self.read), 2):
+            if self.read[a] - self.read[b] and self.read[b] - self.read[a]:
+                return a, b
+        return None
 
     def following(self) -> list[int] | None:
         """The script of the next combination; None after the last one."""

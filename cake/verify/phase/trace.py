@@ -8,7 +8,7 @@ from cake.diag.model import Fact
 from cake.verify.phase import events as ev
 from cake.verify.phase.clocks import ActorState, Clock
 from cake.verify.phase.events import Event, Key, System
-from cake.verify.phase.run import Logged
+from cake.verify.phase.outcome import Logged
 
 MAX_TRACE = 40
 """Events of a trace; of a longer one the last are kept."""
