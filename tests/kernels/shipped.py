@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from cake.kernels import Bound, bind, encode_meta, poisoned, schedules, simulate_schedule, with_meta
+from cake.kernels import (
+    Bound,
+    ScheduleFile,
+    bind,
+    encode_meta,
+    poisoned,
+    schedules,
+    simulate_schedule,
+    with_meta,
+)
 from cake.workloads import Comparison, Problem, compare, generate, get, problem
 
 TARGET = "sm_90a"
 
 
-def bound(workload: str, shape: Mapping[str, Any], dtype: str, **meta: Any) -> Bound:
-    """The workload's first schedule for Hopper on a problem. Raises ``Misfit``."""
-    return bind(schedules(workload, TARGET)[0], problem(get(workload), shape, dtype), meta)
+def schedule(workload: str, name: str = TARGET) -> ScheduleFile:
+    """The workload's schedule file of that name."""
+    return next(f for f in schedules(workload, TARGET) if f.name == name)
+
+
+def bound(
+    workload: str, shape: Mapping[str, Any], dtype: str, *, file: str = TARGET, **meta: Any
+) -> Bound:
+    """A schedule file on a problem. Raises ``Misfit``."""
+    return _bound(workload, tuple(shape.items()), dtype, file, tuple(meta.items()))
+
+
+@cache
+def _bound(
+    workload: str,
+    shape: tuple[tuple[str, Any], ...],
+    dtype: str,
+    file: str,
+    meta: tuple[tuple[str, Any], ...],
+) -> Bound:
+    instance = problem(get(workload), dict(shape), dtype)
+    return bind(schedule(workload, file), instance, dict(meta))
 
 
 def simulated(
@@ -25,6 +54,8 @@ def simulated(
     family: str = "normal",
     order: str = "late",
     seed: int = 1,
+    *,
+    file: str = TARGET,
     **meta: Any,
 ) -> Comparison:
     """Simulate on one input family and compare with the reference; fails on any finding."""
@@ -32,7 +63,7 @@ def simulated(
     instance = problem(contract, shape, dtype)
     inputs = generate(contract, shape, dtype, family, seed)
     outputs = poisoned_outputs(instance)
-    programs = bound(workload, shape, dtype, **meta).programs
+    programs = bound(workload, shape, dtype, file=file, **meta).programs
     findings = simulate_schedule(programs, instance, {**inputs, **outputs}, order=order, seed=seed)
     assert not findings, "; ".join(f"{d.code}: {d.message}" for d in findings)
     return compare(contract, shape, dtype, inputs, results(instance, outputs))
@@ -51,26 +82,42 @@ def results(instance: Problem, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {spec.name: arrays[spec.name] for spec in instance.contract.outputs}
 
 
-def launched(
-    workload: str, shape: Mapping[str, Any], dtype: str, inputs: Mapping[str, Any], **meta: Any
-) -> dict[str, Any]:
-    """Launch on the GPU; ``inputs`` are torch tensors there. Returns the outputs, twice launched:
-    a second run on the first one's temporaries must give the same."""
-    from cake.judge import Candidate
-    from cake.judge.baselines import as_torch
-    from cake.judge.ir_runner import RUNNER, IrRunner
+class Launcher:
+    """A schedule built for one problem, to be launched on the GPU."""
 
-    instance = problem(get(workload), shape, dtype)
-    file = schedules(workload, TARGET)[0]
-    text = with_meta(file.text, {}, file.target)
-    candidate = Candidate(runner=RUNNER, entry=file.name, meta=encode_meta(meta), text=text)
-    runner = IrRunner(candidate, instance)
-    outputs = {}
-    for _ in range(2):
-        made = as_torch(poisoned_outputs(instance))
-        outputs = {name: tensor.cuda() for name, tensor in made.items()}
-        runner.run({**inputs, **outputs})
-    return results(instance, outputs)
+    def __init__(
+        self,
+        workload: str,
+        shape: Mapping[str, Any],
+        dtype: str = "bf16",
+        *,
+        file: str = TARGET,
+        **meta: Any,
+    ) -> None:
+        from cake.judge import Candidate
+        from cake.judge.ir_runner import RUNNER, IrRunner
+
+        self.problem = problem(get(workload), shape, dtype)
+        text = with_meta(schedule(workload, file).text, {}, TARGET)
+        candidate = Candidate(runner=RUNNER, entry=file, meta=encode_meta(meta), text=text)
+        self._runner = IrRunner(candidate, self.problem)
+
+    def __call__(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs for inputs that are torch tensors on the GPU. Launches twice, so that the
+        second time temporaries hold what the first left there."""
+        outputs: dict[str, Any] = {}
+        for _ in range(2):
+            outputs = on_gpu(poisoned_outputs(self.problem))
+            self._runner.run({**inputs, **outputs})
+        return results(self.problem, outputs)
+
+    def judged(self, family: str, seed: int = 2) -> Comparison:
+        """Launch on one input family and compare with the reference."""
+        contract, dims, dtype = self.problem.contract, self.problem.dims, self.problem.dtype
+        shape = {**dims, **self.problem.parameters}
+        inputs = generate(contract, shape, dtype, family, seed)
+        outputs = from_gpu(self.problem, self(on_gpu(inputs)))
+        return compare(contract, shape, dtype, inputs, outputs)
 
 
 def on_gpu(arrays: Mapping[str, Any]) -> dict[str, Any]:

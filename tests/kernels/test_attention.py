@@ -7,7 +7,7 @@ import pytest
 from cake.codegen.compile import compile_program
 from cake.codegen.sass import disassemble, opcode_counts
 from cake.kernels import Misfit
-from cake.workloads import compare, generate, get, problem
+from cake.workloads import get
 from tests.kernels import shipped
 
 CONTRACT = get("attention")
@@ -71,18 +71,17 @@ def test_products_stay_asynchronous_and_nothing_spills(meta: dict[str, int]) -> 
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_gpu_agrees_with_the_reference(family: str) -> None:
+@pytest.mark.parametrize(
+    "case",
+    [c for s in ("small", "edge") for c in CONTRACT.shapes[s] if c.shape["D"] != 1],
+    ids=lambda case: case.label(),
+)
+def test_the_gpu_agrees_with_the_reference(case: Any) -> None:
     pytest.importorskip("torch")
-    for case in (*CONTRACT.shapes["small"], *CONTRACT.shapes["edge"]):
-        if case.shape["D"] == 1:
-            continue
-        inputs = generate(CONTRACT, case.shape, case.dtype, family, 2)
-        instance = problem(CONTRACT, case.shape, case.dtype)
-        got = shipped.launched("attention", case.shape, case.dtype, shipped.on_gpu(inputs))
-        outputs = shipped.from_gpu(instance, got)
-        result = compare(CONTRACT, case.shape, case.dtype, inputs, outputs)
-        assert result.ok, f"{case.label()}: {result.detail}"
+    launch = shipped.Launcher("attention", case.shape, case.dtype)
+    for family in FAMILIES:
+        result = launch.judged(family)
+        assert result.ok, f"{family}: {result.detail}"
 
 
 @pytest.mark.gpu
@@ -109,7 +108,7 @@ def test_real_sizes_agree_with_torch(
         return torch.randn(b, heads, length, dim, device="cuda", dtype=torch.bfloat16)
 
     q, k, v = normal(h, lq), normal(hkv, lk), normal(hkv, lk)
-    o = shipped.launched("attention", shape, "bf16", {"q": q, "k": k, "v": v}, DP=dim)["o"]
+    o = shipped.Launcher("attention", shape, DP=dim)({"q": q, "k": k, "v": v})["o"]
     rows = torch.cat([torch.arange(min(256, lq)), torch.arange(max(lq - 512, 0), lq)]).cuda()
     hidden = torch.arange(lk, device="cuda") > rows[:, None] + (lk - lq)
     for batch, head in {(0, 0), (b - 1, h - 1), (b // 2, h // 2)}:
