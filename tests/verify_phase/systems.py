@@ -141,7 +141,7 @@ def _system(counts: list[tuple[ev.BarrierKind, int]], actors: list[list[Event]])
             for i, (kind, count) in enumerate(counts)
         ),
         actors=tuple(
-            Actor(role=f"r{i}", unit=0, part=0, cta=0, threads=32, events=tuple(events))
+            Actor(role=f"r{i}", unit=0, warps=None, cta=0, threads=32, events=tuple(events))
             for i, events in enumerate(actors)
         ),
     )

@@ -256,7 +256,7 @@ HAZARDS = [
     hazard(
         "tcgen05",
         "freed-in-use",
-        "CK451",
+        "CK452",
         "tmem_free",
         (
             "            i = i + 1\n        cta_sync()\n        tmem_free(T)",

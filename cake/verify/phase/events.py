@@ -1,10 +1,11 @@
 """The abstract machine: actors, barriers and the events that actors perform.
 
 A program at given sizes expands to a :class:`System`: straight-line lists of events without
-values. An *actor* is what runs by itself: a warp, or three warps of a warpgroup whose fourth one
-issues for all (they execute the same statements and differ only in which rows they touch, so what
-can go wrong between two of them can go wrong between one of them and the first). Engines have no
-list of their own: the events that start them say when they may be complete.
+values. An *actor* is what runs by itself: a warp. Three warps of a warpgroup whose first one
+issues for all are one actor, unless the role asks which warp it is: they execute the same
+statements and differ only in the rows they touch, so what can go wrong between two of them can go
+wrong between one of them and the first. Engines have no list of their own: the events that start
+them say when they may be complete.
 """
 
 from __future__ import annotations
@@ -209,17 +210,23 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """``threads`` threads of unit ``unit`` of a role, and what they do."""
+    """``threads`` threads of unit ``unit`` of a role, and what they do.
+
+    ``warps`` are the warps of the unit that it stands for, the last one excluded; None for all.
+    """
 
     role: str
     unit: int
-    part: int
+    warps: tuple[int, int] | None
     cta: int
     threads: int
     events: tuple[Event, ...]
 
     def __str__(self) -> str:
-        part = ("", " (warp 0)", " (warps 1-3)")[self.part]
+        part = ""
+        if self.warps is not None:
+            low, high = self.warps
+            part = f" (warp {low})" if high == low + 1 else f" (warps {low}-{high - 1})"
         cta = f" of CTA {self.cta}" if self.cta > 0 else ""
         return f"{self.role}[{self.unit}]{part}{cta}"
 

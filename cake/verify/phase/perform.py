@@ -176,10 +176,9 @@ class Performer:
         return (call.op, place.tensor, *index) if known else None
 
     def _touch(self, unit: Unit, call: Call, effects: list[Effect]) -> None:
-        for part, events in zip(unit.parts, unit.lists, strict=True):
-            accesses = self._located(unit, call, effects, part)
-            if accesses:
-                events.append(ev.Touch(call.loc, accesses))
+        for number, part in enumerate(unit.parts):
+            for access in self._located(unit, call, effects, part):
+                unit.touch(number, call.loc, access)
 
     def _issue(self, unit: Unit, act: Act, effects: list[Effect]) -> None:
         call = act.call

@@ -80,11 +80,9 @@ class Places:
 
     def _remembered(self, t: Target, offsets: list[Value], unit: UnitState, part: Part) -> int:
         """The cells of an access; the same numbers come round in every step of a ring."""
-        key = (id(t), part.low, part.high, tuple(offsets))
-        try:
-            found = self._found.get(key)
-        except TypeError:  # offsets that differ between threads are arrays
-            return self._cells(t, offsets, unit, part)
+        plain = tuple(o.tobytes() if isinstance(o, np.ndarray) else o for o in offsets)
+        key = (id(t), part.low, part.high, plain)
+        found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._cells(t, offsets, unit, part)
         return found

@@ -22,10 +22,6 @@ from cake.verify.phase.memory import Memory, Record
 from cake.verify.phase.outcome import Blocked, Doubtful, Held, Logged, Outcome
 from cake.verify.phase.steady import Marked, Steadiness
 
-MAX_RACES = 64
-"""Races that one run collects before it looks for no more."""
-
-
 Step = Callable[["Run", ActorState, Any], bool]
 
 
@@ -45,6 +41,8 @@ class Run:
         ]
         self.cluster = [b for b in self.barriers if b.barrier.kind == "cluster"]
         self.memory = Memory()
+        self.raced: set[tuple[object, ...]] = set()
+        """Races of one kind between two places are reported once."""
         self.asynchronous: list[Record] = []
         self.marked: list[Marked] = []
         self.waits: dict[int, Waiting] = {}
@@ -223,7 +221,10 @@ class Run:
 
     def _access(self, state: ActorState, record: Record) -> None:
         for race in self.memory.access(record, state.clock):
-            if len(self.outcome.races) < MAX_RACES:
+            places = (race.old.event.place, race.new.event.place)
+            key = (race.kind, race.certain, record.access.key[:3], *places)
+            if key not in self.raced:
+                self.raced.add(key)
                 self.outcome.races.append((race, state.clock.copy()))
 
     def use(self, state: ActorState, event: ev.Use) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cake.diag import Span
 from cake.ir.nodes import Call, Expr, ResourceRef
-from cake.verify.phase.events import Event
+from cake.verify.phase.events import Access, Event, Key, Touch
+from cake.verify.phase.regions import united
 from cake.verify.phase.scalars import Compiler, UnitState, Value
 
 WARP = 32
@@ -34,6 +36,18 @@ class Part:
 
 
 @dataclass(slots=True)
+class Stretch:
+    """Ordinary accesses of an actor since its last other event: where in its list each is.
+
+    ``end`` is the length of the list after the last of them. Nobody sees in which order they
+    happen, so that those of one statement to one block are put together.
+    """
+
+    end: int = 0
+    at: dict[tuple[Span, Key, str], int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Unit:
     """A unit: its state, its actors' parts and their events.
 
@@ -47,6 +61,10 @@ class Unit:
     parts: tuple[Part, ...]
     lists: tuple[list[Event], ...]
     steps: dict[tuple[str, str], int] = field(default_factory=dict)
+    stretches: tuple[Stretch, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stretches = tuple(Stretch() for _ in self.lists)
 
     @property
     def whole(self) -> Part:
@@ -60,6 +78,24 @@ class Unit:
     def one(self, event: Event) -> None:
         """The thread that issues does this."""
         self.lists[0].append(event)
+
+    def touch(self, part: int, place: Span, access: Access) -> None:
+        """A part's actor accesses memory in the ordinary way."""
+        events, stretch = self.lists[part], self.stretches[part]
+        if len(events) != stretch.end:
+            stretch.at.clear()
+        key = (place, access.key, access.action)
+        before = events[stretch.at[key]] if key in stretch.at else None
+        if isinstance(before, Touch):
+            (old,) = before.accesses
+            region = united(old.region, access.region)
+            if region is not None:
+                value = old.value if old.value == access.value else None
+                events[stretch.at[key]] = Touch(place, (replace(old, region=region, value=value),))
+                return
+        stretch.at[key] = len(events)
+        events.append(Touch(place, (access,)))
+        stretch.end = len(events)
 
 
 def known(compiler: Compiler, unit: Unit, e: Expr, what: str) -> int:
