@@ -7,7 +7,8 @@ rounded, operand A of the next.
 
 A warpgroup issues the scores of a tile together with the output of the tile before it, and computes
 powers while the second product runs. The two warpgroups take turns at issuing, so that one computes
-powers while the other multiplies. Heavy tiles of queries (many visible keys) start first.
+powers while the other multiplies. Of HEADS neighbouring heads, whose keys and values fit in L2, the
+tiles with the most visible keys start first, so that the last CTAs to start are short.
 
 The wait for the next values stands before that for the products on purpose: it ends a basic block,
 and without one ptxas moves the wait for the products above the powers.
@@ -41,13 +42,20 @@ def attention(
     DP: meta(64, 128) = 128,
     BN: meta(64, 96, 128, 160, 192) = 128,
     STAGES: meta(2, 3) = 2,
+    HEADS: meta(1, 2, 4, 8, 16) = 8,
 ):
     LOG2E = 1.4426950408889634
     require(D <= DP, D % 8 == 0, H % Hkv == 0)
     MT = cdiv(Lq, 128)
-    b, h, heaviest = grid(B, H, MT)
-    group = h // (H // Hkv)
-    first = (MT - 1 - heaviest) * 128
+    (place,) = grid(B * H * MT)
+    section = place // max(HEADS * MT, 1) * HEADS
+    rank = place - section * MT
+    width = max(min(HEADS, B * H - section), 1)
+    head = section + rank % width
+    b = head // max(H, 1)
+    h = head % max(H, 1)
+    group = h // max(H // Hkv, 1)
+    first = (MT - 1 - rank // width) * 128
     beyond = select(causal != 0, Lk - Lq + 1, Lk)
     KT = cdiv(max(min(Lk, first + 127 + beyond), 0), BN)
     Q = smem(T, (128, DP), stages=1, swizzle=128)
