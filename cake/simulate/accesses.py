@@ -10,19 +10,16 @@ import numpy as np
 from cake.ir.dtypes import numpy_dtype
 from cake.ir.nodes import Expr, TensorRef, View
 from cake.ir.program import Role, Smem
-from cake.ir.types import SmemView
+from cake.ir.types import WARP, SmemView
 from cake.ops.machine import Proxy
 from cake.simulate.codes import SMEM_BOUNDS
 from cake.simulate.evaluator import Evaluator
 from cake.simulate.global_memory import turns
 from cake.simulate.shared import SharedMemory
-from cake.simulate.stamps import SETTLED, Writer
+from cake.simulate.stamps import SETTLED, SEVERAL, Accesses
 
 if TYPE_CHECKING:
     from cake.simulate.cta import Cta
-
-SEVERAL = -1
-"""In place of a thread: several threads take part."""
 
 
 class MemoryUnit(Evaluator):
@@ -34,7 +31,7 @@ class MemoryUnit(Evaluator):
         self.role = role.name
         self.index = index
         self.identity = identity
-        self.writer = Writer(cta.stamps, identity, self.threads, self.describe())
+        self.accesses = Accesses(cta.stamps, identity, self.threads, self.describe())
 
     def describe(self) -> str:
         """Who this is, for reports."""
@@ -61,7 +58,8 @@ class MemoryUnit(Evaluator):
             memory.check_async(decl, addresses)
         else:
             threads = self._threads_of(shape, chosen, index)
-            memory.check_threads(decl, addresses, self.identity, threads)
+            memory.check_load(decl, addresses, self.identity, threads, self._stored_it)
+            memory.note_load(decl, addresses, self._stamped(threads, store=False))
         values = memory.load(decl, stage, addresses)
         if chosen is None:
             return values
@@ -88,7 +86,9 @@ class MemoryUnit(Evaluator):
             values = np.broadcast_to(values, shape)[chosen]
         rows: Any = SETTLED
         if proxy == "generic":
-            rows = self._stamped(self._threads_of(shape, chosen, index), addresses)
+            threads = self._threads_of(shape, chosen, index)
+            memory.check_store(decl, addresses, self.identity, threads, self._in_step(threads))
+            rows = self._stamped(threads, store=True)
         memory.store(decl, addresses, values, rows)
 
     def smem_update(
@@ -105,7 +105,9 @@ class MemoryUnit(Evaluator):
         values = np.asarray(values)
         want = np.broadcast_to(want, np.broadcast_shapes(want.shape, values.shape))
         addresses, shape, chosen = self._addresses(view, decl, stage, index, memory, want)
-        memory.check_threads(decl, addresses, self.identity, self._threads_of(shape, chosen, index))
+        threads = self._threads_of(shape, chosen, index)
+        memory.check_load(decl, addresses, self.identity, threads, self._stored_it)
+        memory.check_store(decl, addresses, self.identity, threads, self._in_step(threads))
         given = np.broadcast_to(values, shape)[chosen]
         before = np.zeros(given.shape, numpy_dtype(decl.dtype))
         for turn in turns(addresses):
@@ -185,13 +187,19 @@ class MemoryUnit(Evaluator):
             threads = np.full(shape, active[0] if len(active) == 1 else SEVERAL)
         return threads if chosen is None else threads[chosen]
 
-    def _stamped(self, threads: Any, addresses: Any) -> Any:
-        """Rows of the stamps for a store by ``threads``."""
+    def _stamped(self, threads: Any, *, store: bool) -> Any:
+        """Rows of the stamps for an access by ``threads`` in the statement being executed."""
         assert self.place is not None
-        first = self.writer.rows(self.place.loc)
-        # What several threads store, the first active one stores.
-        lead = int(np.argmax(self.mask))
-        return np.broadcast_to(first + np.where(threads == SEVERAL, lead, threads), addresses.shape)
+        return self.accesses.rows(self.place.loc, threads, self.mask, store=store)
+
+    def _stored_it(self, several: Any) -> bool:
+        """Have all active threads stored a value that ``several`` threads stored alike?"""
+        return not np.any(self.mask & ~several)
+
+    def _in_step(self, threads: Any) -> Callable[[Any], bool]:
+        """A warp whose threads all load an element and then all store to it does so in step."""
+        together = self.threads == WARP and bool(np.all(threads == SEVERAL))
+        return lambda several: together
 
     # -- global memory -------------------------------------------------------------------------
 

@@ -95,8 +95,9 @@ UNWRITTEN_REGISTER = _code(
 RACE = _code(
     "CK514",
     "missing-barrier",
-    "a thread reads what another one stored, with no barrier in between",
-    "A store to shared memory is visible to other threads after both have met at a barrier:\n"
+    "a thread reads what another one stored, or the reverse, with no barrier in between",
+    "A store to shared memory is visible to other threads, and a place that they read is free to be\n"
+    "stored to, after they have met at a barrier:\n"
     "`unit_sync()`, `role_sync()`, `cta_sync()`, a named or cluster barrier, an mbarrier or the\n"
     "hand-over of a ring's stage. Threads of a unit are other threads too.",
 )

@@ -1,8 +1,8 @@
-"""Shared memory of one CTA: bytes with validity and with who stored them."""
+"""Shared memory of one CTA: bytes with validity and with who accessed them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,18 @@ from cake.ops.layout import smem_layout, tile_offsets
 from cake.simulate.codes import POISON_READ, PROXY, PROXY_BARRIER, RACE, SMEM_BOUNDS
 from cake.simulate.errors import Finding
 from cake.simulate.global_memory import check_stored
-from cake.simulate.stamps import FENCED, STORED, Row, Stamps
+from cake.simulate.stamps import FENCED, SETTLED, STORED, Row, Stamps
 
 WORD = 16
 """The block of memory is a multiple of the widest element, so that it can be viewed as any."""
 
 
 class SharedMemory:
-    """One CTA's shared memory. ``valid``: the byte holds data; ``stamp``: its row of ``stamps``."""
+    """One CTA's shared memory.
+
+    ``valid``: the byte holds data. ``stored`` and ``loaded``: the rows of ``stamps`` for its last
+    store and its last load.
+    """
 
     def __init__(self, program: Program, stamps: Stamps) -> None:
         self.layout = smem_layout(program)
@@ -30,7 +34,8 @@ class SharedMemory:
         size = -(-max(self.layout.bytes, 1) // WORD) * WORD
         self.data = np.zeros(size, np.uint8)
         self.valid = np.zeros(size, np.bool_)
-        self.stamp = np.zeros(size, np.int32)
+        self.stored = np.zeros(size, np.int32)
+        self.loaded = np.zeros(size, np.int32)
         self.released: set[tuple[str, int]] = set()
         for decl in program.find(Smem):
             self._check_room(decl)
@@ -108,7 +113,13 @@ class SharedMemory:
         check_stored(decl.name, cells[index], given)
         self.valid.reshape(-1, size)[index] = True
         if self.stamps.size > 1:
-            self.stamp.reshape(-1, size)[index] = np.asarray(rows)[..., None]
+            self.stored.reshape(-1, size)[index] = np.asarray(rows)[..., None]
+            self.loaded.reshape(-1, size)[index] = SETTLED
+
+    def note_load(self, decl: Smem, addresses: Any, rows: Any) -> None:
+        """Threads of the stamps' ``rows`` have loaded elements by plain accesses."""
+        size = decl.dtype.bytes
+        self.loaded.reshape(-1, size)[addresses // size] = np.asarray(rows)[..., None]
 
     def _no_data(self, decl: Smem, stage: int) -> None:
         where = decl.name if decl.stages is None else f"{decl.name}[{stage}]"
@@ -130,30 +141,44 @@ class SharedMemory:
 
     # -- synchronisation -----------------------------------------------------------------------
 
-    def check_threads(self, decl: Smem, addresses: Any, unit: int, threads: Any) -> None:
-        """A finding if ``threads`` of ``unit`` read a store that they may not see yet."""
+    def check_load(
+        self, decl: Smem, addresses: Any, unit: int, threads: Any, excused: Callable[[Any], bool]
+    ) -> None:
+        """A finding if ``threads`` of ``unit`` load what they may not see yet."""
         if self.stamps.open_blocks:
-            row = self.stamps.racing(self.stamp[addresses], unit, threads)
+            row = self.stamps.racing(self.stored[addresses], unit, threads, excused)
             if row is not None:
-                self._hidden(RACE, decl, row, "another thread reads it with no barrier in between")
+                what = "another thread reads it with no barrier in between"
+                self._hidden(RACE, decl, row, "was stored to", what)
+
+    def check_store(
+        self, decl: Smem, addresses: Any, unit: int, threads: Any, excused: Callable[[Any], bool]
+    ) -> None:
+        """A finding if ``threads`` of ``unit`` store to what others may still be reading."""
+        if self.stamps.open_blocks:
+            row = self.stamps.racing(self.loaded[addresses], unit, threads, excused)
+            if row is not None:
+                what = "another thread overwrites it with no barrier in between"
+                self._hidden(RACE, decl, row, "was read", what)
 
     def check_async(self, decl: Smem, addresses: Any) -> None:
         """A finding if the async proxy reads a store that it may not see yet."""
         if self.stamps.size == 1:
             return
-        rows = self.stamp[addresses]
+        rows = self.stored[addresses]
         row = self.stamps.hidden(rows, STORED)
         if row is not None:
-            self._hidden(PROXY, decl, row, "the async proxy reads it without a proxy fence")
+            what = "the async proxy reads it without a proxy fence"
+            self._hidden(PROXY, decl, row, "was stored to", what)
         row = self.stamps.hidden(rows, FENCED)
         if row is not None:
             what = "the async proxy reads it with no barrier after the proxy fence"
-            self._hidden(PROXY_BARRIER, decl, row, what)
+            self._hidden(PROXY_BARRIER, decl, row, "was stored to", what)
 
-    def _hidden(self, code: str, decl: Smem, row: Row, what: str) -> None:
+    def _hidden(self, code: str, decl: Smem, row: Row, did: str, what: str) -> None:
         raise Finding(
             code,
-            f"{decl.name} was stored to by thread {row.thread} of {row.who}, and {what}",
-            {"buffer": decl.name, "writer": row.who, "thread": row.thread},
-            related=(Related(span=row.place, message="stored here"),),
+            f"{decl.name} {did} by {row}, and {what}",
+            {"buffer": decl.name, "first": str(row)},
+            related=(Related(span=row.place, message=f"{did} here"),),
         )

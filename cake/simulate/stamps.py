@@ -1,15 +1,18 @@
-"""Stores of shared memory that other threads, or the async proxy, may not see yet.
+"""Accesses to shared memory that other threads, or the async proxy, may not have seen yet.
 
 Threads of a unit run in lock-step here, so a missing barrier between two of them, or between a
 thread's proxy fence and the thread that issues the copy, would change no value. The stamps make it
-visible: every byte carries the number of a row, which stands for one thread, one statement and one
-stretch between two synchronisations of the storing unit. A row is settled when its thread has made
-the store visible: to other threads by an arrival at any barrier (or a release), to the async proxy
-by a proxy fence and an arrival after it. (PTX ISA, "Memory Consistency Model", "Proxies".)
+visible: every byte carries the numbers of two rows, for its last store and its last load. A row
+stands for one thread, one statement and one stretch between two synchronisations of the unit. It is
+settled when its thread has synchronised: towards other threads by an arrival at any barrier (or a
+release), towards the async proxy by a proxy fence and an arrival after it. (PTX ISA, "Memory
+Consistency Model", "Proxies".)
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,15 +24,20 @@ SETTLED = 0
 """The row of everything that needs no further synchronisation."""
 FENCED, STORED = 1, 2
 """Towards the async proxy: fenced without an arrival since, and not fenced. 0 is settled."""
+SEVERAL = -1
+"""In place of a thread: several threads take part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Who stored where, for messages."""
+    """Who accessed where, for messages."""
 
     who: str
     thread: int
     place: Span
+
+    def __str__(self) -> str:
+        return self.who if self.thread == SEVERAL else f"thread {self.thread} of {self.who}"
 
 
 FIELDS = np.dtype(
@@ -43,30 +51,40 @@ class Stamps:
     def __init__(self) -> None:
         self.size = 1
         self.rows = np.zeros(1, FIELDS)
-        self.origins: dict[int, tuple[str, Span]] = {}
+        self.origins: list[tuple[int, str, Span]] = []
+        self.several: dict[int, Any] = {}
+        """Which threads those are, by the row that stands for several."""
         self.open_blocks = 0
         """Blocks that are not visible to other threads yet."""
 
     def add(self, unit: int, threads: int, who: str, place: Span) -> int:
-        """A block of one row for each thread of a unit; returns the number of the first."""
-        first, end = self.size, self.size + threads
+        """A block: a row for each thread of a unit and one for several; the number of the first."""
+        first, end = self.size, self.size + threads + 1
         if end > len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros(max(end, len(self.rows)), FIELDS)])
         block = self.rows[first:end]
-        block["unit"], block["thread"] = unit, np.arange(threads)
-        block["unsynced"], block["proxy"] = True, STORED
-        self.origins[first] = (who, place)
+        block["unit"], block["unsynced"], block["proxy"] = unit, True, STORED
+        block["thread"][:-1], block["thread"][-1] = np.arange(threads), SEVERAL
+        self.origins.append((first, who, place))
         self.size = end
         self.open_blocks += 1
         return first
 
-    def racing(self, rows: Any, unit: int, threads: Any) -> Row | None:
-        """A store among ``rows`` that ``threads`` of ``unit`` may not see yet.
+    def racing(
+        self, rows: Any, unit: int, threads: Any, excused: Callable[[Any], bool]
+    ) -> Row | None:
+        """An access among ``rows`` that ``threads`` of ``unit`` may not have seen.
 
-        ``threads`` has a thread for each row, or -1 where several threads read.
+        ``threads`` has a thread for each row, or SEVERAL. ``excused`` says of the threads of an
+        access by several of the same unit whether it does no harm.
         """
-        own = (self.rows["unit"][rows] == unit) & (self.rows["thread"][rows] == threads)
-        return self._first(rows, self.rows["unsynced"][rows] & ~own)
+        alone = np.not_equal(threads, SEVERAL) & (self.rows["thread"][rows] == threads)
+        mates = self.rows["unit"][rows] == unit
+        bad = self.rows["unsynced"][rows] & ~(mates & alone)
+        for row in np.unique(np.broadcast_to(rows, bad.shape)[bad & mates]):
+            if int(row) in self.several and excused(self.several[int(row)]):
+                bad &= rows != row
+        return self._first(rows, bad)
 
     def hidden(self, rows: Any, state: int) -> Row | None:
         """A store among ``rows`` that the async proxy may not see, being in the given state."""
@@ -76,54 +94,65 @@ class Stamps:
         if not np.any(bad):
             return None
         row = int(np.broadcast_to(rows, bad.shape)[bad][0])
-        thread = int(self.rows["thread"][row])
-        who, place = self.origins[row - thread]
-        return Row(who, thread, place)
+        # Origins are in the order of their blocks.
+        at = bisect_right(self.origins, row, key=lambda origin: origin[0]) - 1
+        _, who, place = self.origins[at]
+        return Row(who, int(self.rows["thread"][row]), place)
 
 
 @dataclass(slots=True)
-class Writer:
-    """One unit's stores that are not settled."""
+class Accesses:
+    """One unit's accesses that are not settled.
+
+    ``stored``: blocks that some thread has not fenced; ``fenced``: blocks with a fence that no
+    arrival has followed.
+    """
 
     stamps: Stamps
     identity: int
     threads: int
     who: str
-    current: dict[Span, int] = field(default_factory=dict)
+    current: dict[tuple[Span, bool], int] = field(default_factory=dict)
     unsynced: list[int] = field(default_factory=list)
-    proxied: list[int] = field(default_factory=list)
+    stored: list[int] = field(default_factory=list)
+    fenced: list[int] = field(default_factory=list)
 
-    def rows(self, place: Span) -> int:
-        """The first row of the block for stores of the statement at ``place`` from now on."""
-        block = self.current.get(place)
+    def rows(self, place: Span, threads: Any, mask: Any, *, store: bool) -> Any:
+        """The rows for accesses by ``threads`` in the statement at ``place`` from now on; where
+        several threads take part, they are those of ``mask``."""
+        block = self.current.get((place, store))
         if block is None:
             block = self.stamps.add(self.identity, self.threads, self.who, place)
-            self.current[place] = block
+            self.current[place, store] = block
             self.unsynced.append(block)
-            self.proxied.append(block)
-        return block
+            if store:
+                self.stored.append(block)
+        several = block + self.threads
+        self.stamps.several[several] = mask | self.stamps.several.get(several, mask)
+        return block + np.where(threads == SEVERAL, self.threads, threads)
 
     def fence(self, mask: Any) -> None:
         """The active threads fence their stores towards the async proxy."""
-        for block in self.proxied:
+        for block in self.stored:
             state = self._block(block)["proxy"]
-            state[mask & (state == STORED)] = FENCED
+            fenced = np.append(mask, not np.any(self.stamps.several[block + self.threads] & ~mask))
+            state[fenced & (state == STORED)] = FENCED
             # Thread 0 issues the copies: it needs no barrier to know of its own fence.
             if state[0] == FENCED:
                 state[0] = SETTLED
+            self.fenced.append(block)
+        self.stored = [b for b in self.stored if (self._block(b)["proxy"] == STORED).any()]
         self.current = {}
 
     def publish(self) -> None:
-        """An arrival, or a release: what was stored, and fenced, before is visible after it."""
+        """An arrival, or a release: what was accessed, and fenced, before is known after it."""
         for block in self.unsynced:
             self._block(block)["unsynced"] = False
         self.stamps.open_blocks -= len(self.unsynced)
-        for block in self.proxied:
+        for block in self.fenced:
             state = self._block(block)["proxy"]
             state[state == FENCED] = SETTLED
-        self.proxied = [b for b in self.proxied if self._block(b)["proxy"].any()]
-        self.unsynced = []
-        self.current = {}
+        self.unsynced, self.fenced, self.current = [], [], {}
 
     def _block(self, first: int) -> Any:
-        return self.stamps.rows[first : first + self.threads]
+        return self.stamps.rows[first : first + self.threads + 1]

@@ -14,7 +14,7 @@ from cake.simulate.accesses import MemoryUnit
 from cake.simulate.barriers import MBarrierState
 from cake.simulate.cta import Cta
 from cake.simulate.engine import Operation
-from cake.simulate.stamps import Writer
+from cake.simulate.stamps import Accesses
 from cake.simulate.tensor_memory import TensorMemory
 
 Side = Literal["fill", "use"]
@@ -22,13 +22,13 @@ Side = Literal["fill", "use"]
 
 @dataclass(frozen=True, slots=True)
 class UnitBarrier:
-    """An mbarrier as one unit sees it: its arrivals publish what the unit has stored."""
+    """An mbarrier as one unit sees it: its arrivals publish the unit's accesses."""
 
     state: MBarrierState
-    writer: Writer
+    accesses: Accesses
 
     def arrive(self, count: int = 1, *, tx: int = 0) -> None:
-        self.writer.publish()
+        self.accesses.publish()
         self.state.arrive(count, tx=tx)
 
     def expect_tx(self, tx: int) -> None:
@@ -140,7 +140,7 @@ class UnitState(MemoryUnit):
         return self._barrier(self.cta.peer(rank).raw[name], slot)
 
     def _barrier(self, slots: Sequence[MBarrierState], slot: int) -> MBarrier:
-        return UnitBarrier(slots[int(slot)], self.writer)
+        return UnitBarrier(slots[int(slot)], self.accesses)
 
     def cursor(self, pipeline: str, side: Side) -> tuple[int, int]:
         return self.cursors.get((pipeline, side), (0, 0))
@@ -153,17 +153,17 @@ class UnitState(MemoryUnit):
         self.cursors[pipeline, side] = (0, phase ^ 1) if wrapped else (stage + 1, phase)
 
     def fence_proxy(self) -> None:
-        self.writer.fence(self.mask)
+        self.accesses.fence(self.mask)
 
     def publish(self) -> None:
-        self.writer.publish()
+        self.accesses.publish()
 
     def barrier_sync(self, key: str, threads: int) -> Iterator[Wait]:
         self.barrier_arrive(key, threads)
         yield from self.barrier_wait(key, threads)
 
     def barrier_arrive(self, key: str, threads: int) -> None:
-        self.writer.publish()
+        self.accesses.publish()
         self.cta.hardware_barrier(key, threads).arrive(self.identity, self.threads)
 
     def barrier_wait(self, key: str, threads: int) -> Iterator[Wait]:

@@ -79,6 +79,25 @@ with math:
 """
 """Threads of a unit exchange values."""
 
+EXCHANGE = """
+S = smem(f32, (128,))
+math = role(warpgroups=1)
+with math:
+    store(S[thread()], load(v[thread()]))
+    unit_sync()
+    w = load(S[127 - thread()])
+    unit_sync()
+    store(S[thread()], w)
+    unit_sync()
+    first = load(S[0])
+    unit_sync()
+    if thread() == 0:
+        store(S[0], 5.0)
+    unit_sync()
+    store(v[thread()], load(S[0]) + first)
+"""
+"""Threads of a unit exchange values in one place."""
+
 BLOCK = """
 S = smem(f32, (4,))
 math = role(warps=4)
@@ -619,5 +638,33 @@ HAZARDS = (
         code="CK593",
         at="store(v[thread() //",
         says="one element of v",
+    ),
+    Hazard(
+        name="a thread overwrites what another may still be reading",
+        good=EXCHANGE,
+        old="    w = load(S[127 - thread()])\n    unit_sync()\n",
+        new="    w = load(S[127 - thread()])\n",
+        code="CK514",
+        at="store(S[thread()], w)",
+        says="was read by thread",
+        related="w = load(S",
+    ),
+    Hazard(
+        name="one thread overwrites what all have read",
+        good=EXCHANGE,
+        old="    first = load(S[0])\n    unit_sync()\n",
+        new="    first = load(S[0])\n",
+        code="CK514",
+        at="store(S[0], 5.0)",
+        says="was read by CTA 0 role math[0]",
+    ),
+    Hazard(
+        name="all warps of a unit update one element",
+        good=EXCHANGE,
+        old="    if thread() == 0:\n        store(S[0], 5.0)\n",
+        new="    store(S[0], load(S[0]) + 5.0)\n",
+        code="CK514",
+        at="store(S[0], load(S[0]) + 5.0)",
+        says="was read by CTA 0 role math[0]",
     ),
 )

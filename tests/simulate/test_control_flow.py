@@ -62,15 +62,14 @@ while i > 0:
 
 def test_a_thread_that_left_a_while_loop_stays_out() -> None:
     body = """
-S = smem(i32, (32,))
 math = role(warps=1)
 with math:
-    store(S[lane()], select(lane() == 0, 3, 0))
+    store(v[lane()], select(lane() == 0, 3.0, 0.0))
     rounds = 0
-    while load(S[lane()]) > 0:
+    while load(v[lane()]) > 0.0:
         rounds = rounds + 1
-        store(S[0], load(S[0]) - 1)
-        store(S[1], 1)
+        store(v[0], load(v[0]) - 1.0)
+        store(v[1], 1.0)
     store(v[lane()], cast(rounds, f32))
 """
     np.testing.assert_array_equal(run(body)["v"][:32], np.where(LANES == 0, 3, 0))

@@ -17,12 +17,13 @@ from tests.simulate.mutants import Mutant, mutants
 
 SHAPES: dict[str, dict[str, int]] = {
     "attention/sm_90a": {"B": 1, "H": 1, "Hkv": 1, "Lq": 65, "Lk": 700, "D": 64},
-    "gemm/sm_80": {"M": 70, "N": 136, "K": 520},
+    "gemm/sm_80": {"M": 20, "N": 72, "K": 328},
     "gemm/sm_90a": {"M": 130, "N": 264, "K": 520},
     "gemm/sm_90a_small_m": {"M": 20, "N": 72, "K": 1160},
-    "kmeans_assign/sm_80": {"B": 1, "N": 130, "K": 200, "D": 64},
+    "kmeans_assign/sm_80": {"B": 1, "N": 40, "K": 200, "D": 64},
     "kmeans_assign/sm_90a": {"B": 1, "N": 300, "K": 520, "D": 64},
     "kmeans_update/sm_90a": {"B": 1, "N": 100, "K": 9, "D": 24},
+    "kmeans_update/sm_90a_deterministic": {"B": 1, "N": 1100, "K": 9, "D": 24},
     "rmsnorm/sm_80": {"M": 2, "D": 200},
     "softmax/sm_80": {"M": 2, "N": 200},
 }
