@@ -96,8 +96,8 @@ RACE = _code(
     "CK514",
     "missing-barrier",
     "a thread reads what another one stored, or the reverse, with no barrier in between",
-    "A store to shared memory is visible to other threads, and a place that they read is free to be\n"
-    "stored to, after they have met at a barrier:\n"
+    "A store to shared memory is visible to other threads, and what they read may be overwritten,\n"
+    "after they have met at a barrier:\n"
     "`unit_sync()`, `role_sync()`, `cta_sync()`, a named or cluster barrier, an mbarrier or the\n"
     "hand-over of a ring's stage. Threads of a unit are other threads too.",
 )
