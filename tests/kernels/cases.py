@@ -12,7 +12,7 @@ from cake.kernels import ScheduleFile, available, bind, poisoned, schedules, sim
 from cake.simulate import Order
 from cake.workloads import Comparison, Problem, compare, generate, get, names, problem
 
-Shape = dict[str, int]
+Shape = dict[str, Any]
 
 ODD: dict[str, Shape] = {
     "attention": {"B": 1, "H": 2, "Hkv": 1, "Lq": 70, "Lk": 75, "D": 40},
@@ -156,17 +156,22 @@ def files() -> list[tuple[str, ScheduleFile]]:
     ]
 
 
+def odd_shape(workload: str) -> Shape:
+    """The shape for the families; a workload without one here gets its first small shape."""
+    return ODD.get(workload) or dict(get(workload).shapes["small"][0].shape)
+
+
 def family_trials() -> Iterator[Trial]:
     """Every file on every family of inputs, at the odd shape."""
     for workload, file in files():
         for family in get(workload).families:
-            yield Trial(workload=workload, file=file, shape=ODD[workload], family=family.name)
+            yield Trial(workload=workload, file=file, shape=odd_shape(workload), family=family.name)
 
 
 def edge_trials() -> Iterator[Trial]:
     """Every file on the edge shapes; in f16 with its defaults at the odd shape."""
     for workload, file in files():
-        odd = ODD[workload]
+        odd = odd_shape(workload)
         yield Trial(workload=workload, file=file, shape=odd, dtype="f16", defaults=True)
-        for shape in EDGES[workload]:
+        for shape in EDGES.get(workload, ()):
             yield Trial(workload=workload, file=file, shape=shape)
