@@ -164,6 +164,23 @@ HAZARDS = [
         "tma_store(y",
         ("            tma_store_commit()\n", ""),
     ),
+    hazard(
+        "gemm",
+        "copy-too-small",
+        "CK465",
+        "wgmma(acc, A[last]",
+        ("tma_load(B[s], w[0, k * 64])", "tma_load(B[s][0:32], w[0, k * 64])"),
+    ),
+    hazard(
+        "copies",
+        "stage-never-filled",
+        "CK465",
+        "store(y",
+        (
+            "            cp_async(X[(m + 2) % 3]",
+            "            if m < 0:\n                cp_async(X[(m + 2) % 3]",
+        ),
+    ),
     # -- registers ---------------------------------------------------------------------------------
     hazard(
         "gemm",
@@ -297,6 +314,23 @@ def test_a_hazard_is_found_where_it_is(h: Hazard) -> None:
     found = [(d.code, line(h.text, d)) for d in diagnostics]
     assert any(code == h.code and h.at in text for code, text in found), found
     assert all(d.facts["trace"] and d.facts["role"] for d in diagnostics)
+
+
+ZEROED = edited(
+    RIGHT["raw"],
+    ("    with copier:\n", "    with copier:\n        store(X[0][0, lane()], 0.0)\n"),
+)
+
+
+def test_an_unfenced_overwrite_is_contested() -> None:
+    """A stage is cleared by stores before copies fill it."""
+    (strict,), _ = checked(ZEROED)
+    assert (strict.code, strict.severity) == ("CK462", "error")
+    assert "tma_load" in line(ZEROED, strict)
+    (idiom,), _ = checked(ZEROED, "idiom")
+    assert (idiom.code, idiom.severity) == ("CK462", "note")
+    fenced = edited(ZEROED, ("0.0)\n", "0.0)\n        fence_async()\n"))
+    assert checked(fenced) == ((), ())
 
 
 def test_edits_are_of_one_kind_each() -> None:

@@ -50,7 +50,9 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
                 outcome = run(expander.expand(scenario.ctas, chooser))
                 found = [
                     _at_level(d, level)
-                    for d in diagnostics(outcome, _where(scenario), _facts(scenario))
+                    for d in diagnostics(
+                        outcome, _where(scenario), _facts(scenario), expander.loops
+                    )
                 ]
                 uncovered |= dict.fromkeys(undecided(outcome))
                 if found and (roles := chooser.disagreeing()) is not None:

@@ -265,3 +265,18 @@ EXIT_IN_FLIGHT = _code(
     **Source.** NVIDIA/Fuser#5448; PTX ISA, "cp.async.bulk.wait_group".
     """,
 )
+UNWRITTEN = _code(
+    "CK465",
+    "phase-read-unwritten",
+    "Shared memory is read where nobody has written",
+    """
+    **Rule.** All bytes that are read have been written: in a ring's slot by this step's fill, for
+    what earlier steps left there is gone when the producer acquires the slot.
+
+    **If broken.** Old bytes, or bytes of another kernel, take part in the result.
+
+    **Instead.** Copy the whole tile that is read; fill all stages that the loop reads ahead of it.
+
+    **Source.** PTX ISA, "State spaces: shared"; tile-ai/tilelang#2936.
+    """,
+)

@@ -193,7 +193,8 @@ BarrierKind = Literal["full", "empty", "mbarrier", "hardware", "cluster"]
 class Barrier:
     """``count`` arrivals (mbarriers) or threads (hardware barriers) make a phase.
 
-    A cluster barrier counts all threads that have not ended yet.
+    A cluster barrier counts all threads that have not ended yet. ``guards``: blocks that a phase of
+    an empty barrier hands to the producer, so that what they held is gone.
     """
 
     kind: BarrierKind
@@ -201,6 +202,7 @@ class Barrier:
     slot: int
     cta: int
     count: int
+    guards: tuple[Key, ...] = ()
 
     def __str__(self) -> str:
         side = f".{self.kind}" if self.kind in ("full", "empty") else ""

@@ -9,7 +9,7 @@ from cake.ir.nodes import RoleBody, walk_calls
 from cake.ir.program import Program, Role
 from cake.verify.phase import events as ev
 from cake.verify.phase.events import System
-from cake.verify.phase.outline import Outliner
+from cake.verify.phase.outline import Outliner, loops_around
 from cake.verify.phase.perform import Performer
 from cake.verify.phase.places import Places, tensor_sizes
 from cake.verify.phase.scalars import Compiler, UnitState
@@ -34,6 +34,8 @@ class Expander:
         self.places = Places(program)
         self.outlines = {r.role: outliner.outline(r.body) for r in program.roles}
         self.parts = {r.role: _parts(self._role(r.role), r) for r in program.roles}
+        self.loops = dict(x for o in self.outlines.values() for x in loops_around(o))
+        """Heads of the innermost loops around places of events."""
         self.regular = all(map(regular, self.outlines.values()))
 
     def expand(self, ctas: Sequence[Cta], choices: Choices) -> System:

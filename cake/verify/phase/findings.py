@@ -9,10 +9,10 @@ from cake.diag import Code, Severity, Span
 from cake.diag.model import Fact
 from cake.verify.phase import codes
 from cake.verify.phase import events as ev
-from cake.verify.phase.clocks import ActorState, Clock
-from cake.verify.phase.events import Event, Key
+from cake.verify.phase.clocks import ActorState
+from cake.verify.phase.events import Event, Key, System
 from cake.verify.phase.memory import Race, Record
-from cake.verify.phase.outcome import Held, Logged
+from cake.verify.phase.outcome import Held, Logged, Moment
 from cake.verify.phase.trace import block_name, last_signal, late_announcement
 
 
@@ -21,7 +21,7 @@ class Finding:
     """A finding before it knows the sizes at which it was made.
 
     ``states`` are the actors involved, the one at ``place`` first; the trace shows what they do to
-    ``key`` and to barriers up to ``clocks``, and then the ``stuck`` waits with their phases.
+    ``key`` and to barriers up to ``moment``, and then the ``stuck`` waits with their phases.
     ``severity`` differs from that of the code where the case is a lighter one.
     """
 
@@ -29,7 +29,7 @@ class Finding:
     message: str
     place: Span
     states: tuple[ActorState, ...]
-    clocks: tuple[Clock, ...]
+    moment: Moment
     related: tuple[tuple[Span, str], ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
     key: Key | None = None
@@ -38,7 +38,7 @@ class Finding:
     severity: Severity | None = None
 
 
-def race(found: Race, clock: Clock, log: list[Logged]) -> Finding:
+def race(found: Race, moment: Moment, log: list[Logged]) -> Finding:
     """Two accesses that nothing orders, or no fence."""
     old, new = found.old, found.new
     what = block_name(new.access.key)
@@ -46,13 +46,12 @@ def race(found: Race, clock: Clock, log: list[Logged]) -> Finding:
     if code is codes.UNFINISHED and isinstance(old.event, ev.Copy):
         late = late_announcement(log, old.state, old.event)
         if late is not None:
-            return _announced_late(found, clock, late)
+            return _announced_late(found, moment, late)
     related = [(old.event.place, f"{old.state.actor} {_does(old)} {what} here")]
-    states, clocks = [new.state], [clock]
+    states = [new.state]
     if old.state is not new.state:
         states.append(old.state)
-        clocks.append(old.state.clock)
-        seen = last_signal(log, old.state, clock)
+        seen = last_signal(log, old.state, moment.clock)
         if seen is not None:
             said = f"the last signal of {old.state.actor} that has reached {new.state.actor}"
             related.append((seen.event.place, f"{said}; it does not cover that access"))
@@ -61,7 +60,7 @@ def race(found: Race, clock: Clock, log: list[Logged]) -> Finding:
         message=f"{new.state.actor} {_does(new)} {what} {sense}",
         place=new.event.place,
         states=tuple(states),
-        clocks=tuple(clocks),
+        moment=_with(moment, old),
         related=tuple(related),
         facts={
             "buffer": new.access.key[2],
@@ -75,7 +74,7 @@ def race(found: Race, clock: Clock, log: list[Logged]) -> Finding:
     )
 
 
-def _announced_late(found: Race, clock: Clock, late: Logged) -> Finding:
+def _announced_late(found: Race, moment: Moment, late: Logged) -> Finding:
     """A copy counts for a phase after the one that is meant: its bytes were announced too late."""
     old, new = found.old, found.new
     what = block_name(new.access.key)
@@ -85,7 +84,7 @@ def _announced_late(found: Race, clock: Clock, late: Logged) -> Finding:
         f" completes phase {late.phase - 1}: {new.state.actor} reads {what} before they are there",
         place=late.event.place,
         states=(old.state, new.state),
-        clocks=(old.state.clock, clock),
+        moment=_with(moment, old),
         related=(
             (old.event.place, f"{old.state.actor} {_does(old)} {what} here"),
             (new.event.place, f"{new.state.actor} {_does(new)} {what} here"),
@@ -94,6 +93,13 @@ def _announced_late(found: Race, clock: Clock, late: Logged) -> Finding:
         key=new.access.key,
         helps=("expect_tx, then the copies, then arrive",),
     )
+
+
+def _with(moment: Moment, old: Record) -> Moment:
+    """A moment that also knows of an access which nothing orders before it."""
+    clock = moment.clock.copy()
+    clock[old.state.index] = max(clock[old.state.index], old.now)
+    return Moment(clock, moment.logged)
 
 
 def _race_words(found: Race) -> tuple[Code, str]:
@@ -148,15 +154,43 @@ def held(found: Held) -> Finding:
         f" {found.by.place.line} may own it",
         place=found.event.place,
         states=(found.state,),
-        clocks=(found.state.clock,),
+        moment=found.moment,
         related=((found.by.place, f"{engine} takes {name} here"),),
         facts={"register": name},
         helps=("wait for the instruction first",),
     )
 
 
-def unfinished(record: Record) -> Finding:
-    """Work in flight at the end."""
+def unwritten(record: Record, moment: Moment, system: System, log: list[Logged]) -> Finding:
+    """Data is read that nobody has written; for a ring's slot, with who acquired it."""
+    what = block_name(record.access.key)
+    guarding = {i for i, b in enumerate(system.barriers) if record.access.key in b.guards}
+    waits = (e for e in reversed(log[: moment.logged]) if isinstance(e.event, ev.Wait))
+    filled = next((e for e in waits if _barrier(e) in guarding), None)
+    return Finding(
+        code=codes.UNWRITTEN,
+        message=f"{record.state.actor} {_does(record)} bytes of {what} that nobody has written",
+        place=record.event.place,
+        states=(record.state,),
+        moment=moment,
+        related=()
+        if filled is None
+        else ((filled.event.place, f"{filled.state.actor} acquires the slot here"),),
+        facts={"buffer": record.access.key[2], "stage": record.access.key[3]},
+        key=record.access.key,
+        helps=("write, or copy, all that is read; a slot of a ring is empty when it is acquired",),
+    )
+
+
+def unfinished(record: Record, log: list[Logged]) -> Finding:
+    """Work in flight at the end; a copy nobody waits for, with the last wait on its barrier."""
+    related: list[tuple[Span, str]] = []
+    if isinstance(record.event, ev.Copy):
+        barriers = {landing.barrier for landing in record.event.landings}
+        waits = (e for e in reversed(log) if isinstance(e.event, ev.Wait))
+        last = next((e for e in waits if _barrier(e) in barriers), None)
+        if last is not None:
+            related = [(last.event.place, f"{last.state.actor} waits for the last time here")]
     doing = "write" if record.access.action == "write" else "read"
     what = block_name(record.access.key)
     return Finding(
@@ -164,11 +198,17 @@ def unfinished(record: Record) -> Finding:
         message=f"the CTA ends while this may still {doing} {what}: no actor of it waits for it",
         place=record.event.place,
         states=(record.state,),
-        clocks=(record.state.clock,),
+        moment=Moment(record.state.clock, len(log)),
+        related=tuple(related),
         facts={"buffer": record.access.key[2], "stage": record.access.key[3]},
         key=record.access.key,
         severity=None if _outlives(record) else Severity.WARNING,
     )
+
+
+def _barrier(e: Logged) -> int:
+    assert isinstance(e.event, ev.Wait)
+    return e.event.barrier
 
 
 def _outlives(record: Record) -> bool:

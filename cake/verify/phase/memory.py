@@ -19,11 +19,11 @@ RECENT = 8
 class Record:
     """An access under way or past.
 
-    It is complete for whoever has at least ``value`` in ``component`` of its clock, and the async
-    proxy sees it if the same holds of ``fenced`` (None: it was made through that proxy).
-    ``happened`` is a causal component that tells of a copy's completion: accesses through the async
-    proxy need no more than that. ``inorder`` names the queue in which the access takes its turn, if
-    accesses of one queue do not race.
+    It was made, or began, when its actor's time was ``now``. It is complete for whoever has at
+    least ``value`` in ``component`` of its clock, and the async proxy sees it if the same holds of
+    ``fenced`` (None: it was made through that proxy). ``happened`` is a causal component that tells
+    of a copy's completion: accesses through the async proxy need no more than that. ``inorder``
+    names the queue in which the access takes its turn, if accesses of one queue do not race.
     """
 
     state: ActorState
@@ -32,6 +32,7 @@ class Record:
     component: int
     value: int
     fenced: int | None
+    now: int
     happened: int | None = None
     inorder: tuple[int, str] | None = None
 
@@ -70,6 +71,22 @@ class Memory:
 
     def __init__(self) -> None:
         self.blocks: dict[Key, _Block] = {}
+        self.written: dict[Key, int] = {}
+        """Cells of shared memory that hold data, by block."""
+
+    def unwritten(self, access: Access) -> bool:
+        """Whether an access surely reads cells that hold no data; a write gives them data."""
+        cells = access.region.cells
+        if access.key[0] != "smem" or not isinstance(cells, int):
+            return False
+        held = self.written.get(access.key, 0)
+        if access.action != "read":
+            self.written[access.key] = held | cells
+        return access.action != "write" and access.region.exact and bool(cells & ~held)
+
+    def forget(self, key: Key) -> None:
+        """What a block holds is no longer anybody's to read."""
+        self.written[key] = 0
 
     def access(self, new: Record, clock: Clock) -> list[Race]:
         """An access begins where the clock stands: its conflicts."""

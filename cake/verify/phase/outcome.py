@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cake.diag import Span
 from cake.verify.phase import events as ev
 from cake.verify.phase.barriers import HardwareBarrier, MBarrier, Uncertain
 from cake.verify.phase.clocks import ActorState, Clock
 from cake.verify.phase.events import Event, System
 from cake.verify.phase.memory import Race, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point of a run: what has happened for certain, and how many events had been logged."""
+
+    clock: Clock
+    logged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +37,17 @@ class Held:
     event: Event
     name: str
     by: ev.Issue
+    moment: Moment
 
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """An event whose phase is uncertain: what the barrier said, and the clock of that moment."""
+    """An event whose phase is uncertain, and what the barrier said."""
 
     state: ActorState
     event: Event
     cause: Uncertain
-    clock: Clock
+    moment: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +62,26 @@ class Logged:
 
 @dataclass(slots=True)
 class Outcome:
-    """What one run found. ``log`` has what happened, in order; ``clocks`` those of the races."""
+    """What one run found. ``log`` has what happened, in order."""
 
     system: System
-    races: list[tuple[Race, Clock]] = field(default_factory=list)
+    races: list[tuple[Race, Moment]] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     doubt: Doubtful | None = None
     blocked: list[Blocked] = field(default_factory=list)
     unfinished: list[Record] = field(default_factory=list)
+    unwritten: dict[Span, tuple[Record, Moment]] = field(default_factory=dict)
     log: list[Logged] = field(default_factory=list)
     steady: bool = False
     """The last two tiles left the same relative state."""
     barriers: list[MBarrier | HardwareBarrier] = field(default_factory=list)
 
+    def moment(self, state: ActorState) -> Moment:
+        """Where an actor stands now."""
+        return Moment(state.clock.copy(), len(self.log))
+
     @property
     def clean(self) -> bool:
         """Whether nothing was found, and nothing depends on data."""
-        return not (self.races or self.held or self.doubt or self.blocked or self.unfinished)
+        found = (self.races, self.held, self.doubt, self.blocked, self.unfinished, self.unwritten)
+        return not any(found)

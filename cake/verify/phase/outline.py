@@ -8,7 +8,7 @@ registers that an engine may own, and the control flow around them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from cake.diag import Span
@@ -110,6 +110,19 @@ class Branch:
 
 
 Node = Act | Ring | Let | Registers | Repeat | Branch
+
+
+def loops_around(nodes: Iterable[Node], loop: Span | None = None) -> Iterator[tuple[Span, Span]]:
+    """For the place of each event, the head of the innermost loop around it."""
+    for n in nodes:
+        if isinstance(n, Act | Ring) and loop is not None:
+            yield (n.call if isinstance(n, Act) else n.bracket).loc, loop
+        elif isinstance(n, Branch):
+            yield from loops_around((*n.then, *n.orelse), loop)
+        elif isinstance(n, Repeat):
+            at = n.stmt.loc
+            head = replace(at, end_line=at.line, end_col=at.col + 1)
+            yield from loops_around(n.body, head)
 
 
 class Outliner:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from cake.diag import Code, Span
 from cake.verify.phase import codes
 from cake.verify.phase import events as ev
@@ -11,7 +13,7 @@ from cake.verify.phase.barriers import Doubt, HardwareBarrier, MBarrier
 from cake.verify.phase.clocks import ActorState
 from cake.verify.phase.events import Event
 from cake.verify.phase.findings import Finding
-from cake.verify.phase.outcome import Blocked, Doubtful, Logged, Outcome
+from cake.verify.phase.outcome import Blocked, Doubtful, Logged, Moment, Outcome
 from cake.verify.phase.trace import last_wait
 
 _CODES: dict[Doubt, Code] = {
@@ -50,7 +52,7 @@ def uncertain(outcome: Outcome, doubt: Doubtful) -> Finding:
         message=message,
         place=event.place,
         states=(state, *(who for who, _ in others)),
-        clocks=(doubt.clock, state.clock, *(who.clock for who, _ in others)),
+        moment=_joined(outcome, [doubt.state, state, *(who for who, _ in others)]),
         related=tuple(related),
         facts={
             "barrier": str(barrier.barrier),
@@ -142,7 +144,7 @@ def deadlock(outcome: Outcome) -> Finding:
         f" where {_due(barrier)} due",
         place=first.event.place,
         states=(first.state, *(b.state for b in blocked if b is not first)),
-        clocks=tuple(b.state.clock for b in blocked),
+        moment=_joined(outcome, [b.state for b in blocked]),
         related=(*_missing(outcome, first), *others),
         facts={
             "barrier": str(barrier.barrier),
@@ -152,6 +154,11 @@ def deadlock(outcome: Outcome) -> Finding:
         },
         stuck=tuple((b.state, b.event, b.phase) for b in blocked),
     )
+
+
+def _joined(outcome: Outcome, states: list[ActorState]) -> Moment:
+    """Everything that the actors know in the end."""
+    return Moment(np.max([s.clock for s in states], axis=0), len(outcome.log))
 
 
 def _age(outcome: Outcome, b: Blocked) -> tuple[int, bool, Span]:
@@ -172,25 +179,32 @@ def _due(barrier: MBarrier | HardwareBarrier) -> str:
 
 
 def _missing(outcome: Outcome, b: Blocked) -> Iterator[tuple[Span, str]]:
-    """Who would complete the phase if it had not to wait; else who has counted for it last."""
+    """Who would complete the phase if it had not to wait; else who reached such a barrier last."""
     name = outcome.system.barriers[b.event.barrier]
     found = False
     for other in outcome.blocked:
         rest = other.state.actor.events[other.state.position + 1 :]
-        event = next((e for e in rest if _counts(e, b.event.barrier)), None)
+        event = next((e for e in rest if _counts(e, {b.event.barrier})), None)
         if event is not None and other.state is not b.state:
             found = True
             where = f"waits in line {other.event.place.line}"
             yield (event.place, f"{other.state.actor} would reach {name} here, but {where}")
-    if not found:
-        barrier = outcome.barriers[b.event.barrier]
-        for state, event in (barrier.by or barrier.before)[-2:]:
-            yield (event.place, f"{state.actor} reaches {name} here; nobody does any more")
+    if found:
+        return
+    alike = {
+        i
+        for i, x in enumerate(outcome.system.barriers)
+        if (x.kind, x.name, x.cta) == (name.kind, name.name, name.cta)
+    }
+    last = next((e for e in reversed(outcome.log) if _counts(e.event, alike)), None)
+    if last is not None:
+        yield (last.event.place, f"{last.state.actor} reaches {name.name} for the last time here")
 
 
-def _counts(event: Event, barrier: int) -> bool:
+def _counts(event: Event, barriers: set[int]) -> bool:
+    """Whether an event counts for a phase of one of some barriers."""
     if isinstance(event, ev.Copy):
-        return any(landing.barrier == barrier for landing in event.landings)
+        return any(landing.barrier in barriers for landing in event.landings)
     if isinstance(event, ev.Arrive | ev.ArriveWhenDone | ev.Expect | ev.Meet):
-        return event.barrier == barrier
+        return event.barrier in barriers
     return False

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cake.diag import Diagnostic, Related, Span
 from cake.diag.model import Fact
-from cake.verify.phase import findings, phases
+from cake.verify.phase import codes, findings, phases
 from cake.verify.phase.findings import Finding
 from cake.verify.phase.outcome import Outcome
 from cake.verify.phase.trace import entry, past, touching
@@ -16,17 +16,20 @@ MAX_FINDINGS = 4
 """Findings of one run: more are consequences of the first."""
 
 
-def diagnostics(outcome: Outcome, where: str, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
+def diagnostics(
+    outcome: Outcome, where: str, facts: Mapping[str, Fact], loops: Mapping[Span, Span]
+) -> Iterator[Diagnostic]:
     """The findings of a run; ``where`` and ``facts`` say at which sizes it was made.
 
-    An uncertain phase stands alone, since what comes after it depends on it.
+    ``loops`` are the heads of the loops around places: where steps do not match, a trip count may
+    be at fault. An uncertain phase stands alone, since what comes after it depends on it.
     """
     seen: set[tuple[str, Span, tuple[Span, ...]]] = set()
     for f in _findings(outcome):
         key = (f.code.code, f.place, tuple(span for span, _ in f.related[:1]))
         if key not in seen and len(seen) < MAX_FINDINGS:
             seen.add(key)
-            yield _diagnostic(outcome, f, where, facts)
+            yield _diagnostic(outcome, _with_loops(f, loops), where, facts)
 
 
 def undecided(outcome: Outcome) -> Iterator[str]:
@@ -44,18 +47,29 @@ def _findings(outcome: Outcome) -> Iterator[Finding]:
     if outcome.doubt is not None:
         yield phases.uncertain(outcome, outcome.doubt)
         return
-    for race, clock in outcome.races:
+    for race, moment in outcome.races:
         if race.certain:
-            yield findings.race(race, clock, outcome.log)
+            yield findings.race(race, moment, outcome.log)
     yield from map(findings.held, outcome.held)
+    for record, moment in outcome.unwritten.values():
+        yield findings.unwritten(record, moment, outcome.system, outcome.log)
     if outcome.blocked:
         yield phases.deadlock(outcome)
-    yield from map(findings.unfinished, outcome.unfinished)
+    yield from (findings.unfinished(record, outcome.log) for record in outcome.unfinished)
+
+
+def _with_loops(f: Finding, loops: Mapping[Span, Span]) -> Finding:
+    """A finding about steps that do not match, with the loops around its places."""
+    if f.code not in (codes.DEADLOCK, codes.EXIT_IN_FLIGHT):
+        return f
+    places = dict.fromkeys((f.place, *(span for span, _ in f.related)))
+    heads = dict.fromkeys(loops[p] for p in places if p in loops)
+    return replace(f, related=(*f.related, *((head, "a loop around it") for head in heads)))
 
 
 def _diagnostic(outcome: Outcome, f: Finding, where: str, facts: Mapping[str, Fact]) -> Diagnostic:
     actor = f.states[0].actor
-    trace = past(outcome.system, outcome.log, f.clocks, touching(f.states, f.key))
+    trace = past(outcome.system, outcome.log, f.moment, touching(f.states, f.key))
     trace += [
         entry(state, event, phase, outcome.system, stuck=True) for state, event, phase in f.stuck
     ]

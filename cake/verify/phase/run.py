@@ -17,7 +17,7 @@ import numpy as np
 from cake.verify.phase import events as ev
 from cake.verify.phase.barriers import HardwareBarrier, MBarrier, Uncertain, Waiting
 from cake.verify.phase.clocks import ActorState, Clock, Components
-from cake.verify.phase.events import Event, System
+from cake.verify.phase.events import Event, Key, System
 from cake.verify.phase.memory import Memory, Record
 from cake.verify.phase.outcome import Blocked, Doubtful, Held, Logged, Outcome
 from cake.verify.phase.steady import Marked, Steadiness
@@ -46,6 +46,8 @@ class Run:
         self.asynchronous: list[Record] = []
         self.marked: list[Marked] = []
         self.waits: dict[int, Waiting] = {}
+        self.handed: dict[tuple[Key, ...], int] = {}
+        """Phase in which each ring's slot was last handed to its producers."""
         self.sleeping: dict[int, list[ActorState]] = {}
         self.outcome = Outcome(system, barriers=self.barriers)
         self.ready = deque(self.states)
@@ -58,7 +60,7 @@ class Run:
                 self._advance(state)
             except Uncertain as cause:
                 event = state.actor.events[min(state.position, len(state.actor.events) - 1)]
-                self.outcome.doubt = Doubtful(state, event, cause, state.clock.copy())
+                self.outcome.doubt = Doubtful(state, event, cause, self.outcome.moment(state))
                 return self.outcome
         self._end()
         return self.outcome
@@ -99,6 +101,12 @@ class Run:
         if not barrier.end_wait(wait):
             return False
         del self.waits[state.index]
+        guards = barrier.barrier.guards
+        if guards and self.handed.get(guards) != wait.target:
+            # The first of the producers to get here finds the slot empty.
+            self.handed[guards] = wait.target
+            for block in guards:
+                self.memory.forget(block)
         self._log(state, event, wait.target - 1)
         return True
 
@@ -140,6 +148,7 @@ class Run:
                     component=barrier.landed,
                     value=barrier.phase + 1,
                     fenced=None,
+                    now=state.now,
                     happened=barrier.phases,
                 )
                 self._access(state, record)
@@ -179,7 +188,9 @@ class Run:
             component = queue.reads if access.action == "read" else queue.writes
             fenced = queue.fenced if access.proxy == "generic" else None
             inorder = (state.index, event.engine) if event.engine == "tcgen05" else None
-            record = Record(state, event, access, component, queue.issued, fenced, inorder=inorder)
+            record = Record(
+                state, event, access, component, queue.issued, fenced, state.now, inorder=inorder
+            )
             self._access(state, record)
             if access.key[0] == "smem":
                 self.asynchronous.append(record)
@@ -215,17 +226,20 @@ class Run:
         self._log(state, event, 0)
         for access in event.accesses:
             fenced = state.fenced if access.proxy == "generic" else None
-            record = Record(state, event, access, state.time, state.now, fenced)
+            record = Record(state, event, access, state.time, state.now, fenced, state.now)
             self._access(state, record)
         return True
 
     def _access(self, state: ActorState, record: Record) -> None:
+        if self.memory.unwritten(record.access):
+            found = (record, self.outcome.moment(state))
+            self.outcome.unwritten.setdefault(record.event.place, found)
         for race in self.memory.access(record, state.clock):
             places = (race.old.event.place, race.new.event.place)
             key = (race.kind, race.certain, record.access.key[:3], *places)
             if key not in self.raced:
                 self.raced.add(key)
-                self.outcome.races.append((race, state.clock.copy()))
+                self.outcome.races.append((race, self.outcome.moment(state)))
 
     def use(self, state: ActorState, event: ev.Use) -> bool:
         for name in (*event.reads, *event.writes):
@@ -236,7 +250,8 @@ class Run:
             if state.clock[component] >= value:
                 del state.owned[name]
             elif by.held == name or name in event.writes:
-                self.outcome.held.append(Held(state, event, name, by))
+                moment = self.outcome.moment(state)
+                self.outcome.held.append(Held(state, event, name, by, moment))
                 del state.owned[name]
         return True
 

@@ -8,7 +8,7 @@ from cake.diag.model import Fact
 from cake.verify.phase import events as ev
 from cake.verify.phase.clocks import ActorState, Clock
 from cake.verify.phase.events import Event, Key, System
-from cake.verify.phase.outcome import Logged
+from cake.verify.phase.outcome import Logged, Moment
 
 MAX_TRACE = 40
 """Events of a trace; of a longer one the last are kept."""
@@ -59,20 +59,16 @@ def entry(
 
 
 def past(
-    system: System,
-    log: Iterable[Logged],
-    clocks: Iterable[Clock],
-    keep: Callable[[Logged], bool],
+    system: System, log: list[Logged], moment: Moment, keep: Callable[[Logged], bool]
 ) -> list[Fact]:
-    """Events that come before some moments for certain, in order, as far as ``keep`` says.
+    """Events that come before a moment for certain, in order, as far as ``keep`` says.
 
     Nothing else has to happen to get there, so this is the shortest trace of those actors.
     """
-    moments = list(clocks)
     found = [
         entry(e.state, e.event, e.phase, system)
-        for e in log
-        if keep(e) and any(c[e.state.index] >= e.now for c in moments)
+        for e in log[: moment.logged]
+        if keep(e) and moment.clock[e.state.index] >= e.now
     ]
     return found[-MAX_TRACE:]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cake.ir.program import Barrier, NamedBarrier, Pipeline, Program
+from cake.ir.program import Barrier, NamedBarrier, Pipeline, Program, Smem
 from cake.ops.cta_sync import role_threads
 from cake.ops.rings import RingFacts, ring_facts
 from cake.verify.phase import events
-from cake.verify.phase.events import BarrierKind
+from cake.verify.phase.events import BarrierKind, Key
 
 CLUSTER = "cluster"
 
@@ -32,7 +32,8 @@ class Wiring:
             facts = self.rings[ring.name]
             for stage in range(ring.stages):
                 self._add("full", ring.name, stage, rank, facts.full_count)
-                self._add("empty", ring.name, stage, rank, facts.empty_count)
+                guards = self._buffers(ring, stage, rank)
+                self._add("empty", ring.name, stage, rank, facts.empty_count, guards)
         for raw in self.program.find(Barrier):
             for slot in range(raw.slots):
                 self._add("mbarrier", raw.name, slot, rank, raw.arrivals)
@@ -45,9 +46,31 @@ class Wiring:
             for unit in range(role.units):
                 self._add("hardware", f"unit {role.name}", unit, rank, role.unit_threads)
 
-    def _add(self, kind: BarrierKind, name: str, slot: int, rank: int, count: int) -> None:
+    def _buffers(self, ring: Pipeline, stage: int, rank: int) -> tuple[Key, ...]:
+        """The blocks of a ring's stage that are its own; in all CTAs that its fills reach."""
+        rings = self.program.find(Pipeline)
+        found: list[Key] = []
+        for name in ring.buffers:
+            buffer = self.program.resource(name)
+            assert isinstance(buffer, Smem)
+            if buffer.pool is None and sum(name in r.buffers for r in rings) == 1:
+                ranks = self.ranks if ring.multicast else (rank,)
+                found += [("smem", r, name, stage) for r in ranks]
+        return tuple(found)
+
+    def _add(
+        self,
+        kind: BarrierKind,
+        name: str,
+        slot: int,
+        rank: int,
+        count: int,
+        guards: tuple[Key, ...] = (),
+    ) -> None:
         self._numbers[kind, name, slot, rank] = len(self.barriers)
-        self.barriers.append(events.Barrier(kind=kind, name=name, slot=slot, cta=rank, count=count))
+        self.barriers.append(
+            events.Barrier(kind=kind, name=name, slot=slot, cta=rank, count=count, guards=guards)
+        )
 
     def number(self, kind: BarrierKind, name: str, slot: int, rank: int) -> int | None:
         """The number of a barrier; None if there is none of that slot or rank."""
