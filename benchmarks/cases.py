@@ -44,11 +44,13 @@ class Case:
     """What the issue asks for, in words."""
 
 
-def _normal(*shape: int) -> torch.Tensor:
+def normal(*shape: int) -> torch.Tensor:
+    """Standard normal bf16 on the GPU."""
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
 
 
-def _relative(got: torch.Tensor, want: torch.Tensor, limit: float) -> tuple[float, bool]:
+def relative(got: torch.Tensor, want: torch.Tensor, limit: float) -> tuple[float, bool]:
+    """The relative L2 error, and whether it is within the limit."""
     error = ((got.double() - want).norm() / want.norm()).item()
     return error, error < limit
 
@@ -56,7 +58,7 @@ def _relative(got: torch.Tensor, want: torch.Tensor, limit: float) -> tuple[floa
 def gemm(chain: Chain, shape: Mapping[str, int]) -> Prepared:
     """Against cuBLAS through torch.matmul; checked against float32 products of the inputs."""
     m, n, k = shape["M"], shape["N"], shape["K"]
-    a, b = _normal(m, k), _normal(n, k)
+    a, b = normal(m, k), normal(n, k)
     d = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
     out = torch.empty_like(d)
     args = {"a": a, "b": b, "d": d}
@@ -64,7 +66,7 @@ def gemm(chain: Chain, shape: Mapping[str, int]) -> Prepared:
     def check() -> tuple[float, bool]:
         chain(args)
         rows = slice(0, 2048)
-        return _relative(d[rows], a[rows].double() @ b.double().t(), 4e-3)
+        return relative(d[rows], a[rows].double() @ b.double().t(), 4e-3)
 
     return Prepared(
         ours=lambda: chain(args), baseline=lambda: torch.matmul(a, b.t(), out=out), check=check
@@ -76,7 +78,7 @@ def assign(chain: Chain, shape: Mapping[str, int]) -> Prepared:
     from flashlib.primitives.kmeans import euclid_assign_triton
 
     b, n, k, d = (shape[s] for s in "BNKD")
-    x, c = _normal(b, n, d), _normal(b, k, d)
+    x, c = normal(b, n, d), normal(b, k, d)
     csq = torch.empty(b, (k + 3) // 4 * 4, device="cuda")[:, :k]
     ids = torch.full((b, n), -7, device="cuda", dtype=torch.int32)
     out = torch.empty_like(ids)
@@ -108,7 +110,7 @@ def update(chain: Chain, shape: Mapping[str, int]) -> Prepared:
     from flashlib.primitives.kmeans import triton_lloyd_centroid_step_euclid
 
     b, n, k, d = (shape[s] for s in "BNKD")
-    x, old = _normal(b, n, d), _normal(b, k, d)
+    x, old = normal(b, n, d), normal(b, k, d)
     ids = torch.randint(0, k, (b, n), device="cuda", dtype=torch.int32)
     sums = torch.full((b, k, d), float("nan"), device="cuda")
     counts = torch.full((b, k), -7, device="cuda", dtype=torch.int32)
@@ -127,11 +129,11 @@ def update(chain: Chain, shape: Mapping[str, int]) -> Prepared:
         want = torch.zeros(b, k, d, device="cuda", dtype=torch.float64)
         want.scatter_add_(1, ids.long()[:, :, None].expand(-1, -1, d), x.double())
         number = torch.zeros_like(counts).scatter_add_(1, ids.long(), torch.ones_like(ids))
-        error, good = _relative(sums, want, 1e-6)
+        error, good = relative(sums, want, 1e-6)
         means = torch.where(
             number[:, :, None] > 0, want / number.clamp(min=1)[:, :, None], old.double()
         )
-        _, close = _relative(new, means, 4e-3)
+        _, close = relative(new, means, 4e-3)
         return error, good and close and bool((counts == number).all())
 
     return Prepared(
@@ -144,7 +146,7 @@ def update(chain: Chain, shape: Mapping[str, int]) -> Prepared:
 def rmsnorm(chain: Chain, shape: Mapping[str, int]) -> Prepared:
     """Against torch.nn.functional.rms_norm."""
     m, d = shape["M"], shape["D"]
-    x, w = _normal(m, d), _normal(d)
+    x, w = normal(m, d), normal(d)
     y = torch.full_like(x, float("nan"))
     args = {"x": x, "w": w, "y": y, "eps": 1e-5}
 
@@ -152,7 +154,7 @@ def rmsnorm(chain: Chain, shape: Mapping[str, int]) -> Prepared:
         chain(args)
         wide = x.double()
         scale = torch.rsqrt((wide * wide).mean(-1, keepdim=True) + 1e-5)
-        return _relative(y, wide * scale * w.double(), 4e-3)
+        return relative(y, wide * scale * w.double(), 4e-3)
 
     return Prepared(
         ours=lambda: chain(args),
@@ -163,13 +165,13 @@ def rmsnorm(chain: Chain, shape: Mapping[str, int]) -> Prepared:
 
 def softmax(chain: Chain, shape: Mapping[str, int]) -> Prepared:
     """Against torch.softmax."""
-    x = _normal(shape["M"], shape["N"])
+    x = normal(shape["M"], shape["N"])
     y = torch.full_like(x, float("nan"))
     args = {"x": x, "y": y}
 
     def check() -> tuple[float, bool]:
         chain(args)
-        return _relative(y, torch.softmax(x.double(), -1), 4e-3)
+        return relative(y, torch.softmax(x.double(), -1), 4e-3)
 
     return Prepared(ours=lambda: chain(args), baseline=lambda: torch.softmax(x, -1), check=check)
 
