@@ -68,7 +68,7 @@ def _meta(state: State, p: ast.arg, default: ast.expr | None, bindings: Mapping[
 
 def _parameter(state: State, p: ast.arg) -> None:
     loc = state.source.span(p)
-    annotation = p.annotation
+    annotation = _chosen(state, p.annotation)
     if state.find(p.arg) is not None:
         state.reject(codes.REDEFINED, f"{p.arg} already names something else", p)
     if isinstance(annotation, ast.Name):
@@ -105,6 +105,14 @@ def _parameter(state: State, p: ast.arg) -> None:
     state.params.append(tensor)
     state.scopes[0][p.arg] = tensor
     state.used.add(p.arg)
+
+
+def _chosen(state: State, annotation: ast.expr | None) -> ast.expr | None:
+    """What ``A if CONDITION else B`` stands for: meta parameters may choose a rank."""
+    while isinstance(annotation, ast.IfExp):
+        holds = state.static_value(annotation.test, "the condition of an annotation")
+        annotation = annotation.body if holds else annotation.orelse
+    return annotation
 
 
 def _dimensions(state: State) -> None:
