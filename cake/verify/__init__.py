@@ -1,22 +1,29 @@
 """The verifier: does a program do what the machine allows, on every path and for every size?
 
-``verify`` runs all rules. Its verdict is honest about its limits: a program in which some
-construct was beyond the rules is ``incomplete``, not accepted.
+``verify`` runs all rules, and the phase simulation if they have nothing to object. Its verdict is
+honest about its limits: a program in which some construct was beyond them is ``incomplete``, not
+accepted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import cake.verify.rules  # noqa: F401  (registers the rules)
 from cake.diag import Diagnostic, Diagnostics, Severity
 from cake.ir.program import Program
-from cake.verify import coverage
+from cake.verify import coverage, phase
 from cake.verify.context import Context
-from cake.verify.rule import Level, Rule, Uncovered, registered
+from cake.verify.rule import Layer, Level, Rule, Uncovered, registered
 
 Status = Literal["accepted", "rejected", "incomplete"]
+
+LAYERS: tuple[Layer, ...] = ("L0", "L1", "L2")
+"""Structure, ring algebra, phase simulation: what ``verify`` runs unless it is told otherwise."""
+RULES: tuple[Layer, ...] = ("L0", "L1")
+"""The layers that take milliseconds, for screening many programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +44,52 @@ class Verdict:
         return self.status != "rejected"
 
 
-def verify(program: Program, *, level: Level = "strict") -> Verdict:
-    """Check a program against every rule.
+def verify(
+    program: Program, *, level: Level = "strict", layers: Collection[Layer] = LAYERS
+) -> Verdict:
+    """Check a program.
 
     Args:
         program: an elaborated program.
         level: ``strict`` reports what the manuals ask for; ``idiom`` reduces contested findings,
             which established kernels live with, to notes.
+        layers: what to run. The phase simulation (L2) follows the rules (L0 and L1), and only if
+            they found no error: what they object to is the root of what it would report. Without
+            it, what only it decides stays open.
     """
     context = Context(program)
-    found = Diagnostics()
-    uncovered = dict.fromkeys(coverage.uncovered(context))
-    for rule in all_rules():
+    found, uncovered = _rules(context, level, layers)
+    if "L2" in layers and not found.has_errors:
+        diagnostics, left = phase.check(program, level=level)
+        found.extend(diagnostics)
+        # Where the simulation followed everything, it has decided what waits for it.
+        decided = () if left else ("L2",)
+        uncovered = [u for u in uncovered if u.decider not in decided]
+        uncovered += map(Uncovered, left)
+    status: Status = "incomplete" if uncovered else "accepted"
+    if found.has_errors:
+        status = "rejected"
+    names = dict.fromkeys(u.what for u in uncovered)
+    return Verdict(status=status, diagnostics=tuple(found), uncovered=tuple(names))
+
+
+def _rules(
+    context: Context, level: Level, layers: Collection[Layer]
+) -> tuple[Diagnostics, list[Uncovered]]:
+    """What the rules of some layers find, and what they leave open."""
+    found, uncovered = Diagnostics(), list(coverage.uncovered(context))
+    for rule in (r for r in all_rules() if r.layer in layers):
         # All findings of a rule come before its rings are blamed: rules do not silence themselves.
         for finding in tuple(rule.check(context)):
             if isinstance(finding, Uncovered):
-                uncovered[finding.what] = None
+                uncovered.append(finding)
                 continue
             if rule.contested and level == "idiom":
                 finding = replace(finding, severity=Severity.NOTE)
             found.add(finding)
             if finding.severity is Severity.ERROR:
                 context.blamed.add(str(finding.facts.get("ring")))
-    status: Status = "incomplete" if uncovered else "accepted"
-    if found.has_errors:
-        status = "rejected"
-    return Verdict(status=status, diagnostics=tuple(found), uncovered=tuple(uncovered))
+    return found, uncovered
 
 
 def all_rules() -> tuple[Rule, ...]:
@@ -70,4 +97,4 @@ def all_rules() -> tuple[Rule, ...]:
     return registered()
 
 
-__all__ = ["Rule", "Status", "Uncovered", "Verdict", "all_rules", "verify"]
+__all__ = ["LAYERS", "RULES", "Rule", "Status", "Uncovered", "Verdict", "all_rules", "verify"]

@@ -11,24 +11,30 @@ from collections.abc import Iterator
 from cake.ir.program import Barrier, Smem
 from cake.verify.context import Context
 from cake.verify.footprints import footprints
+from cake.verify.rule import Uncovered
 
 
-def uncovered(ctx: Context) -> Iterator[str]:
-    """Everything that stays open, one phrase each."""
-    yield from _shared_memory(ctx)
-    for barrier in ctx.program.find(Barrier):
-        yield f"the phases of mbarrier {barrier.name}: its protocol is hand-written"
+def uncovered(ctx: Context) -> Iterator[Uncovered]:
+    """Everything that stays open. How roles meet is for the phase simulation to decide."""
+    yield from map(Uncovered, _one_role(ctx))
+    for what in _between_roles(ctx):
+        yield Uncovered(what, decider="L2")
     for tensor in sorted(_read_back(ctx)):
-        yield f"whether loads of {tensor} see what other threads store to it"
+        yield Uncovered(f"whether loads of {tensor} see what other threads store to it")
 
 
-def _shared_memory(ctx: Context) -> Iterator[str]:
+def _one_role(ctx: Context) -> Iterator[str]:
     for h in ctx.hazards:
         if not h.certain and h.site is not None:
             lines = f"{h.site.call.loc.line} and {h.at.loc.line}"
             yield f"whether the accesses to {h.subject} in lines {lines} touch the same bytes"
     for loop in ctx.unsettled:
         yield f"the loop in line {loop.loc.line}: what it carries round does not settle"
+
+
+def _between_roles(ctx: Context) -> Iterator[str]:
+    for barrier in ctx.program.find(Barrier):
+        yield f"the phases of mbarrier {barrier.name}: its protocol is hand-written"
     for buffer in ctx.program.find(Smem):
         roles = ctx.roles_of(buffer.name)
         if len(roles) > 1 and buffer.name not in ctx.owner:

@@ -21,15 +21,19 @@ if TYPE_CHECKING:
     from cake.verify.context import Context
 
 Gate = Literal["program safety", "hardware conformance", "data consistency", "schedule semantics"]
-Layer = Literal["L0", "L1"]
+Layer = Literal["L0", "L1", "L2"]
 Level = Literal["strict", "idiom"]
 
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """Something that a rule could neither accept nor reject, with the reason."""
+    """Something that a rule could neither accept nor reject, with the reason.
+
+    ``decider``: the layer that decides it after all, where it can follow the program.
+    """
 
     what: str
+    decider: Layer | None = None
 
 
 Finding = Diagnostic | Uncovered

@@ -286,7 +286,7 @@ def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, 32], count: Tensor[i32, 1],
 """
 
 PATTERNS = {
-    "fresh barrier, wait on parity 1": (PARITY_ONE, False),
+    "fresh barrier, wait on parity 1": (PARITY_ONE, True),
     "several copies, one arming arrival": (SEVERAL_COPIES, True),
     "cp.async completed through an mbarrier": (COPY_THROUGH_MBARRIER, True),
     "arrive and sync on one id": (ARRIVE_AND_SYNC, True),
@@ -296,9 +296,9 @@ PATTERNS = {
     "empty commit groups in the tail": (EMPTY_GROUPS, True),
     "same value stored by all": (SAME_VALUE, True),
     "copies wholly out of range": (OUT_OF_RANGE_TILES, True),
-    "alias ordered by a chain of rings": (ALIAS_ORDERED_BY_RINGS, False),
+    "alias ordered by a chain of rings": (ALIAS_ORDERED_BY_RINGS, True),
     "producer ahead across tiles": (PRODUCER_AHEAD, True),
-    "wait on a phase that is over": (DEAD_WAIT, False),
+    "wait on a phase that is over": (DEAD_WAIT, True),
     "release chained through atomics": (CHAINED_ATOMICS, False),
 }
 

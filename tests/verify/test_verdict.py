@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cake.verify import all_rules
+from cake.verify import RULES, all_rules, verify
 from cake.verify.page import PAGE, page
 
-from .examples import found, verdict
+from .examples import found, programs, verdict
 
 RAW_BARRIER = """
 @cake.schedule(target="sm_90a")
@@ -40,17 +40,36 @@ def kernel(x: Tensor[f32, "M", 32], n: Tensor[i32, 2], y: Tensor[f32, "M", 32]):
 """
 
 
-def test_a_hand_written_protocol_is_left_open_by_name() -> None:
+def test_a_hand_written_protocol_is_decided_by_the_phase_simulation() -> None:
     v = verdict(RAW_BARRIER)
+    assert v.status == "accepted", found(v)
+    late = verdict(RAW_BARRIER.replace("barrier_wait(full, 0, 0)", "barrier_wait(full, 0, 1)"))
+    assert late.status == "rejected", found(late)
+    assert any(d.code.startswith("CK45") for d in late.diagnostics)
+
+
+def test_the_rules_alone_leave_a_hand_written_protocol_open_by_name() -> None:
+    (program,) = programs(RAW_BARRIER)
+    v = verify(program, layers=RULES)
     assert v.status == "incomplete", found(v)
     assert v.ok
     assert any("mbarrier full" in what for what in v.uncovered)
 
 
+def test_what_the_phase_simulation_cannot_follow_stays_open() -> None:
+    v = verdict(RAW_BARRIER.replace("full, 0, 0)", "full, 0, cast(load(x[0]), i32))"))
+    assert v.status == "incomplete", found(v)
+    assert any("mbarrier full" in what for what in v.uncovered)
+    assert any("phase simulation" in what for what in v.uncovered)
+
+
 def test_trip_counts_from_different_data_are_left_open() -> None:
     v = verdict(DATA_DEPENDENT)
     assert v.status == "incomplete", found(v)
-    assert v.uncovered == ("whether ring xs is filled as often as it is used",)
+    assert v.uncovered == (
+        "whether ring xs is filled as often as it is used",
+        "whether the data agree that roles adder and copier read",
+    )
 
 
 def test_an_error_rejects_whatever_else_is_open() -> None:

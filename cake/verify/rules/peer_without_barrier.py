@@ -40,6 +40,7 @@ def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 32]):
 GOOD = """
 @cake.schedule(target="sm_90a")
 def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 32]):
+    require(M % 2 == 0)
     cluster(2)
     m = grid(M)
     X = smem(f32, (32,))
