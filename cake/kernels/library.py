@@ -31,7 +31,8 @@ def schedules(workload: str, target: str) -> tuple[ScheduleFile, ...]:
 
     Files written for exactly this target come first. Base architectures are forward compatible
     (PTX ISA, "Release Notes: target architectures"), so files for an older one without a suffix
-    follow; they are elaborated and built for ``target`` itself. Empty if there is none. Raises
+    follow, and those for a target whose features this one shares; all are elaborated and built for
+    ``target`` itself. Empty if there is none. Raises
     :class:`cake.targets.UnknownTarget`.
     """
     get(target)
@@ -75,7 +76,13 @@ def _paths(workload: str) -> list[tuple[Path, str]]:
     return found
 
 
+_FAMILIES = {"sm_100a": frozenset({"sm_103a"})}
+"""Targets that share the features of another one (PTX ISA, ".target": family sm_100f)."""
+
+
 def _serves(written_for: str, target: str) -> bool:
     """Whether code for one architecture is admitted by a newer one."""
+    if target in _FAMILIES.get(written_for, ()):
+        return True
     base = written_for[-1].isdigit()
     return base and get(written_for).capability < get(target).capability
