@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -191,33 +191,33 @@ class RoleBody(Stmt):
     body: Block
 
 
-def child_exprs(node: Node) -> Iterator[Expr]:
+def _arguments(node: Call) -> tuple[Expr, ...]:
+    return tuple(a for a in node.args if a is not None)
+
+
+def _places(node: View) -> tuple[Expr, ...]:
+    return node.offsets if node.stage is None else (node.stage, *node.offsets)
+
+
+# By type: verifying a program asks for the children of its nodes some ten thousand times.
+_CHILDREN: dict[type[Node], Callable[[Any], tuple[Expr, ...]]] = {
+    Call: _arguments,
+    View: _places,
+    TensorRef: lambda node: node.index,
+    Element: lambda node: (node.base, node.index),
+    Assign: lambda node: (node.value,),
+    SetElement: lambda node: (node.array, node.index, node.value),
+    Do: lambda node: (node.call,),
+    For: lambda node: (node.start, node.stop, node.step),
+    While: lambda node: (node.cond,),
+    If: lambda node: (node.cond,),
+}
+
+
+def child_exprs(node: Node) -> tuple[Expr, ...]:
     """Direct sub-expressions of an expression or statement, in source order."""
-    if isinstance(node, Call):
-        yield from (a for a in node.args if a is not None)
-    elif isinstance(node, View):
-        if node.stage is not None:
-            yield node.stage
-        yield from node.offsets
-    elif isinstance(node, TensorRef):
-        yield from node.index
-    elif isinstance(node, Element):
-        yield node.base
-        yield node.index
-    elif isinstance(node, Assign):
-        yield node.value
-    elif isinstance(node, SetElement):
-        yield node.array
-        yield node.index
-        yield node.value
-    elif isinstance(node, Do):
-        yield node.call
-    elif isinstance(node, For):
-        yield node.start
-        yield node.stop
-        yield node.step
-    elif isinstance(node, While | If):
-        yield node.cond
+    children = _CHILDREN.get(type(node))
+    return () if children is None else children(node)
 
 
 def child_blocks(stmt: Stmt) -> tuple[Block, ...]:
@@ -231,9 +231,11 @@ def child_blocks(stmt: Stmt) -> tuple[Block, ...]:
 
 def walk_exprs(node: Node) -> Iterator[Expr]:
     """All expressions below ``node``, outermost first; does not enter nested blocks."""
-    for e in child_exprs(node):
+    left = [*reversed(child_exprs(node))]
+    while left:
+        e = left.pop()
         yield e
-        yield from walk_exprs(e)
+        left += reversed(child_exprs(e))
 
 
 def walk_stmts(block: Block) -> Iterator[Stmt]:

@@ -56,6 +56,7 @@ class Atoms:
     def __init__(self) -> None:
         self._known: dict[str, Atom] = {}
         self._proved: dict[tuple[Poly, tuple[Poly, ...]], bool] = {}
+        self._steps: dict[tuple[Poly, int], bool] = {}
         self._ranges: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[float, float]] = {}
 
     def get(self, key: str) -> Atom:
@@ -114,6 +115,13 @@ class Atoms:
             return value >= 0
         if depth == 0:
             return False
+        key = (p, depth)
+        if key not in self._steps:
+            self._steps[key] = self._replaced(p, depth)
+        return self._steps[key]
+
+    def _replaced(self, p: Poly, depth: int) -> bool:
+        """Whether ``p >= 0`` follows from the bounds of its youngest atom."""
         atom = self.youngest(p)
         parts = p.split(atom.key)
         if parts is None:

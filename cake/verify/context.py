@@ -24,7 +24,7 @@ from cake.ops.rings import RingFacts, ring_facts
 from cake.ops.warps import WarpPlan, warp_plan
 from cake.targets import get
 from cake.targets.model import Target
-from cake.verify.concrete import Sample
+from cake.verify.concrete import Sample, samples
 from cake.verify.counts import condition
 from cake.verify.init_flow import InitFlow, Unset
 from cake.verify.integers import Integers
@@ -155,6 +155,11 @@ class Context:
     @cached_property
     def integers(self) -> Integers:
         return Integers(self.program)
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """Sizes that are tried where a proof fails."""
+        return tuple(samples(self.program, self.integers))
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:

@@ -59,7 +59,7 @@ class LoopFrames:
             region = x.region.with_offsets(lambda o: o.earlier(turn))
             region = region.staged(lambda p: p.replace(before))
             # A thread's own place in this round may have been another's in an earlier one.
-            return x if region == x.region else replace(x, region=region, own=None)
+            return x if region is x.region else replace(x, region=region, own=None)
 
         return {moved(x) for x in kept}
 
@@ -78,7 +78,7 @@ class LoopFrames:
 
         def left(x: Item) -> Item:
             region = x.region.with_offsets(last).staged(lambda p: p.replace(after))
-            return x if region == x.region else replace(x, region=region, own=None)
+            return x if region is x.region else replace(x, region=region, own=None)
 
         return {left(x) for x in items}
 
@@ -98,8 +98,8 @@ class LoopFrames:
 
         region = x.region.with_offsets(kept)
         if isinstance(region.stage, Offset):
-            region = replace(region, stage=kept(region.stage))
-        return replace(x, region=region)
+            region = region.at_stage(kept(region.stage))
+        return x if region is x.region else replace(x, region=region)
 
     def _locals(self, s: Loop) -> frozenset[str]:
         """Atoms of the variables of a loop and of the loops in it."""

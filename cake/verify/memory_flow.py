@@ -243,7 +243,7 @@ class MemoryFlow(Flow[Memory]):
         state.slots = {v: frozenset(map(aged, ids)) for v, ids in state.slots.items()}
         state.released = {aged(slot) for slot in state.released}
         state.items = {
-            replace(x, region=replace(x.region, stage=frozenset(map(aged, x.region.stage))))
+            replace(x, region=x.region.at_stage(frozenset(map(aged, x.region.stage))))
             if isinstance(x.region.stage, frozenset)
             else x
             for x in state.items

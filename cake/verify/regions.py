@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -32,7 +33,8 @@ class Offset:
     stride: int = 0
 
     def mapped(self, change: Callable[[Poly], Poly]) -> Offset:
-        return self if self.base is None else replace(self, base=change(self.base))
+        base = None if self.base is None else change(self.base)
+        return self if base == self.base else Offset(base, self.part, self.stride)
 
     def earlier(self, turn: Poly) -> Offset:
         """The place as seen from the next round of a loop, or from any later one."""
@@ -63,14 +65,23 @@ class Region:
 
     def with_offsets(self, change: Callable[[Offset], Offset]) -> Region:
         """The region with its offsets changed, the stage aside."""
-        return replace(self, offsets=tuple(map(change, self.offsets)))
+        offsets = tuple(map(change, self.offsets))
+        if all(map(operator.is_, offsets, self.offsets)):
+            return self
+        return Region(self.buffer, self.stages, self.stage, offsets, self.extents)
+
+    def at_stage(self, stage: Stage) -> Region:
+        """The region in another stage."""
+        if stage == self.stage:
+            return self
+        return Region(self.buffer, self.stages, stage, self.offsets, self.extents)
 
     def staged(self, change: Callable[[Poly], Poly]) -> Region:
         """The region with a computed stage changed."""
         if not isinstance(self.stage, Offset):
             return self
         n = self.stages
-        return replace(self, stage=self.stage.mapped(lambda p: change(p).modulo(n)))
+        return self.at_stage(self.stage.mapped(lambda p: change(p).modulo(n)))
 
 
 def _distance(x: Offset, y: Offset) -> int | None:
@@ -78,14 +89,15 @@ def _distance(x: Offset, y: Offset) -> int | None:
     return None if x.base is None or y.base is None else (x.base - y.base).constant
 
 
-def _meet(low: float, high: float, first: float, last: float, stride: int) -> bool:
+def _meet(low: Any, high: Any, first: Any, last: Any, stride: int) -> Any:
     """Whether [low, high), moved back any number of strides, meets [first, last)."""
-    back = 0.0
+    back: Any = 0
     if stride > 0:
-        back = stride * max(0, math.floor((low - last) / stride) + 1)
+        back = stride * np.maximum(0, np.floor((low - last) / stride) + 1)
     elif stride < 0:
-        back = stride * max(0, math.floor((first - high) / -stride) + 1)
-    return low - back < last and high - back > first
+        back = stride * np.maximum(0, np.floor((first - high) / -stride) + 1)
+    # Where an end is infinite, what is not a number meets.
+    return ~((low - back >= last) | (high - back <= first))
 
 
 def _nearest(gap: Any, n: int, m: int, stride: int) -> Any:
@@ -176,19 +188,31 @@ class Regions:
             return "no"
         gaps = [_distance(x, y) for x, y in zip(a.offsets, b.offsets, strict=True)]
         worst: Overlap = "no"
-        for i, j in self._pairs(how):
+        for i, j in np.argwhere(self._meeting(a, b, gaps) & self._compared(how)).tolist():
             found = self._apart(a, b, i, j, stages, gaps, how)
             if found == "yes":
                 return "yes"
             worst = "maybe" if found == "maybe" else worst
         return worst
 
-    def _pairs(self, how: int) -> Iterator[tuple[int, int]]:
-        for i in range(self.units):
-            if how == _UNITS:
-                yield from ((i, j) for j in range(self.units) if i != j)
-            else:
-                yield i, i
+    def _compared(self, how: int) -> Any:
+        """The pairs of units that are compared: bool array (units, units)."""
+        same = np.eye(self.units, dtype=bool)
+        return ~same if how == _UNITS else same
+
+    def _meeting(self, a: Region, b: Region, gaps: list[int | None]) -> Any:
+        """The pairs of units whose parts meet along every axis: bool array (units, units)."""
+        meeting = np.ones((self.units, self.units), dtype=bool)
+        for x, y, n, m, d in zip(a.offsets, b.offsets, a.extents, b.extents, gaps, strict=True):
+            if d is not None:
+                low, high = self._ends(x.part, n)[..., None] + d
+                first, last = self._ends(y.part, m)[:, None]
+                meeting &= _meet(low, high, first, last, x.stride)
+        return meeting
+
+    def _ends(self, part: Poly, extent: int) -> Any:
+        """First element and end in each unit: array (2, units)."""
+        return np.array([(low, high) for low, high, _ in self._span(part, extent)]).T
 
     def _stage_distance(self, a: Region, b: Region) -> int | Overlap:
         """How two stages are apart, the units' own parts aside; or whether they are the same."""
@@ -224,10 +248,7 @@ class Regions:
             if d is None:
                 result = "maybe" if result == "yes" else result
                 continue
-            low, high, exact = self._span(x.part, n)[i]
-            first, last, sharp = self._span(y.part, m)[j]
-            if not _meet(d + low, d + high, first, last, x.stride):
-                return "no"
+            exact, sharp = self._span(x.part, n)[i][2], self._span(y.part, m)[j][2]
             dense = dense and exact and sharp
         if sum(o.stride != 0 for o in a.offsets) > 1 and result == "yes":
             result = "maybe"

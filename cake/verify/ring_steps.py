@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cake.ir.nodes import Bracket, Call, ResourceRef, RoleBody, Stmt, walk_exprs
 from cake.ops.rings import ring_step
-from cake.verify.concrete import Sample, samples
+from cake.verify.concrete import Sample
 from cake.verify.counts import count, equal
 from cake.verify.poly import ZERO, Poly
 from cake.verify.sites import Around, brackets_of, controls, varying_condition
@@ -66,7 +66,7 @@ def compare(
     """Compare the steps of two roles (or of one role twice): (role, ring, kind) each."""
     if equal(counted(ctx, *a), counted(ctx, *b), ctx.integers):
         return Comparison(proved=True)
-    for sample in samples(ctx.program, ctx.integers):
+    for sample in ctx.samples:
         found = [_at(ctx, role, ring, kind, sample) for role, ring, kind in (a, b)]
         first, second = found
         if first is not None and second is not None and first != second:

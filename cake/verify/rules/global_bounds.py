@@ -14,10 +14,9 @@ ROCm/FlyDSL#979.
 """
 
 from collections.abc import Iterator
-from itertools import islice
 
 from cake.diag import Diagnostic
-from cake.verify.concrete import Sample, samples
+from cake.verify.concrete import Sample
 from cake.verify.context import Context
 from cake.verify.footprints import Footprint, extent_of, footprints
 from cake.verify.poly import Poly
@@ -74,7 +73,7 @@ def _axis(ctx: Context, f: Footprint, axis: int) -> Iterator[Diagnostic | Uncove
 
 def _witness(ctx: Context, p: Poly) -> Sample | None:
     """A size at which ``p`` is negative for a value of its variables that surely occurs."""
-    for sample in islice(samples(ctx.program, ctx.integers), 4):
+    for sample in ctx.samples[:4]:
         fixed = ctx.fixed(sample)
         if ctx.integers.atoms.attained(p, fixed) and ctx.integers.interval(p, fixed)[0] < 0:
             return sample

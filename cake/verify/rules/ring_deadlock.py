@@ -16,7 +16,7 @@ of a simple language for parallel programming, 1974.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.verify.concrete import Sample, samples
+from cake.verify.concrete import Sample
 from cake.verify.context import Context
 from cake.verify.rule import Uncovered, rule
 from cake.verify.tokens import Blocked, TokenRun, actors
@@ -77,7 +77,7 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
     if len(ctx.rings) + len(ctx.named_barriers) < 2 or len(list(ctx.countable())) < len(ctx.rings):
         return
     tried, everyone = False, actors(ctx.program)
-    for sample in samples(ctx.program, ctx.integers):
+    for sample in ctx.samples:
         try:
             steps = {a: events(ctx.program, a.role, sample, a.unit) for a in everyone}
         except Undecided:

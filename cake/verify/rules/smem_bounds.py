@@ -11,13 +11,11 @@ within the buffer, for all values of the variables in them.
 """
 
 from collections.abc import Iterator
-from itertools import islice
 
 from cake.diag import Diagnostic
 from cake.ir.nodes import Expr, View
 from cake.ir.program import Smem
 from cake.ir.types import Slot, SmemView
-from cake.verify.concrete import samples
 from cake.verify.context import Context
 from cake.verify.memory_items import views
 from cake.verify.poly import Poly
@@ -94,7 +92,7 @@ def _one(
 def _reach(ctx: Context, p: Poly) -> tuple[int, int] | None:
     """The values between which an index surely runs, for some size."""
     ends = []
-    for sample in islice(samples(ctx.program, ctx.integers), 4):
+    for sample in ctx.samples[:4]:
         fixed = ctx.fixed(sample)
         if ctx.integers.atoms.attained(p, fixed):
             low, high = ctx.integers.interval(p, fixed)
