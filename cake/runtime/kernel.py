@@ -24,7 +24,7 @@ from cake.runtime.driver import Device
 from cake.runtime.findings import WRONG_TARGET
 from cake.runtime.plan import Plan
 from cake.runtime.streams import LEGACY_DEFAULT, stream_handle
-from cake.runtime.tensormap import TensorMapCache
+from cake.runtime.tensormap import NOTHING_BYTES, TensorMapCache
 from cake.runtime.workspace import WorkspacePool
 
 _MAX_PLANS = 1024
@@ -147,7 +147,8 @@ class LoadedKernel:
             plan.fill(pointers, scalars)
             maps = []  # kept until the driver has copied the parameters
             for index, place, spec in plan.maps:
-                maps.append(_TENSOR_MAPS.get(spec, pointers[place]))
+                pointer = self._nothing(plan, stream) if place is None else pointers[place]
+                maps.append(_TENSOR_MAPS.get(spec, pointer))
                 plan.point_to_map(index, maps[-1].address)
             for index, name, size, zeroed in plan.workspaces:
                 plan.values[index] = self._workspaces.pointer(
@@ -158,6 +159,12 @@ class LoadedKernel:
             (error,) = cu.cuLaunchKernelEx(plan.config, function, plan.parameters, 0)
         if error:
             raise driver.driver_error(error, f"launching `{self.abi.name}`")
+
+    def _nothing(self, plan: Plan, stream: int) -> int:
+        """Where the maps of arrays without elements point."""
+        return self._workspaces.pointer(
+            device=plan.device, stream=stream, name="", size=NOTHING_BYTES, zeroed=True
+        )
 
 
 def architecture(target: str, device: Device) -> str:

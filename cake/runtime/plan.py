@@ -47,7 +47,8 @@ class Plan:
         scalars = {scalar.name: place for place, scalar in enumerate(abi.scalars)}
         sizes = binding.workspaces
         self.workspaces: list[tuple[int, str, int, bool]] = []
-        self.maps: list[tuple[int, int, MapSpec]] = []
+        # Parameter, place of its tensor (none if that has no elements), geometry.
+        self.maps: list[tuple[int, int | None, MapSpec]] = []
         self._addresses: list[tuple[int, int]] = []
         self._scalars: list[tuple[Any, int]] = []
         self._scalar_specs = abi.scalars
@@ -59,8 +60,10 @@ class Plan:
                 case PointerArg(tensor=name):
                     self._addresses.append((index, places[name]))
                 case TensorMapArg(tensor=name) if not self.empty:
-                    self.maps.append((index, places[name], binding.maps[index]))
-                    self._misaligned[places[name]] |= QUANTUM - 1
+                    place = places[name]
+                    nothing = self._no_elements[place]
+                    self.maps.append((index, None if nothing else place, binding.maps[index]))
+                    self._misaligned[place] |= QUANTUM - 1
                 case ScalarArg(name=name):
                     kind = _CTYPES[abi.scalar(name).dtype]
                     slot = kind.from_buffer(self.values, index * _SLOT)

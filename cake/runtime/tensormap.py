@@ -26,6 +26,9 @@ QUANTUM = 16  # bytes: base address, strides and the box's innermost extent are 
 _MAX_EXTENT = 1 << 32
 _MAX_STRIDE = 1 << 40
 _MAX_BOX = 256
+NOTHING_BYTES = 16
+"""Zeroed memory behind the map of an array without elements: its one element reads as zero, as
+all that lies outside does, and nobody looks at what is written there."""
 
 _DATA_TYPES = {
     "bf16": "BFLOAT16",
@@ -80,11 +83,13 @@ class MapSpec:
 def map_spec(arg: TensorMapArg, array: ArrayView, dims: Sequence[int] | None) -> MapSpec:
     """The geometry of ``arg`` over ``array``; ``dims`` are the values of ``arg.dims``.
 
-    Raises :class:`MapError` if left-out axes do not fold into their neighbours, if the innermost
-    stride is not 1, or if ``dims`` reach beyond the array.
+    For an array without elements, which a map cannot describe, it is that of a single one, see
+    :data:`NOTHING_BYTES`. Raises :class:`MapError` if left-out axes do not fold into their
+    neighbours, if the innermost stride is not 1, or if ``dims`` reach beyond the array.
     """
     if 0 in array.shape:
-        raise MapError(f"its shape {array.shape} has no elements")
+        rank = len(arg.axes)
+        return _spec(arg, (1,) * rank, (QUANTUM,) * (rank - 1))
     folded = {axis: _fold(arg, array, axis) for axis in arg.axes}
     _check_left_out(arg, array)
     axes = tuple(reversed(arg.axes))
@@ -106,10 +111,14 @@ def map_spec(arg: TensorMapArg, array: ArrayView, dims: Sequence[int] | None) ->
         stride = folded[axis][1] * item_bytes if extent > 1 else -(-packed // QUANTUM) * QUANTUM
         strides.append(stride)
         packed = extent * stride
+    return _spec(arg, tuple(extents), tuple(strides))
+
+
+def _spec(arg: TensorMapArg, extents: tuple[int, ...], strides: tuple[int, ...]) -> MapSpec:
     return MapSpec(
         dtype=arg.dtype,
-        extents=tuple(extents),
-        strides=tuple(strides),
+        extents=extents,
+        strides=strides,
         box=tuple(reversed(arg.box)),
         swizzle=arg.swizzle,
         l2_promotion=arg.l2_promotion,

@@ -8,6 +8,7 @@ the caller casts them to the tensor's dtype. Workload-specific families live in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ Fill = Callable[[Problem, TensorSpec, np.random.Generator], Array]
 # Heavy tails stay below this, so that sums of a few thousand products remain finite in f16.
 TAIL_LIMIT = 64.0
 EXACT_RANGE = 8  # |integers|: sums of 2^18 products are still exact in f32.
+CHUNK = 1 << 22  # elements that one stream fills: large tensors are drawn by all cores at once
 
 
 def standard_families(dimensions: tuple[Dimension, ...]) -> tuple[Family, ...]:
@@ -59,7 +61,18 @@ _GENERAL = (
 
 
 def _normal(problem: Problem, spec: TensorSpec, rng: np.random.Generator) -> Array:
-    numbers: Array = rng.standard_normal(problem.shape_of(spec.name), dtype=np.float32)
+    numbers: Array = np.empty(problem.shape_of(spec.name), np.float32)
+    flat = numbers.reshape(-1)
+    parts = [flat[at : at + CHUNK] for at in range(0, flat.size, CHUNK)]
+    # A stream for each part, not for each thread: the numbers do not depend on the machine.
+    streams = [rng] if len(parts) == 1 else rng.spawn(len(parts))
+    with ThreadPoolExecutor() as threads:
+        fills = [
+            threads.submit(r.standard_normal, None, np.float32, p)
+            for r, p in zip(streams, parts, strict=True)
+        ]
+    for done in fills:
+        done.result()
     return numbers
 
 

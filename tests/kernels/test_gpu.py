@@ -65,11 +65,15 @@ def launch() -> Launch:
         return kernels[key]
 
     def on_device(array: Any) -> Any:
+        if array.size == 0:
+            return torch.empty(array.shape, dtype=torch_dtype(array.dtype), device="cuda")
         raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         tensor = torch.from_numpy(raw.copy()).cuda()
         return tensor.view(torch_dtype(array.dtype)).reshape(array.shape)
 
     def on_host(tensor: Any, like: Any) -> Any:
+        if like.size == 0:
+            return np.empty_like(like)
         raw = tensor.reshape(-1).view(torch.uint8).cpu().numpy()
         return raw.view(like.dtype).reshape(like.shape)
 

@@ -15,6 +15,7 @@ from cake.codegen.abi import TensorMapArg
 from cake.runtime import driver, tensormap
 from cake.runtime.arrays import ArrayView
 from cake.runtime.tensormap import (
+    QUANTUM,
     MapError,
     MapSpec,
     TensorMap,
@@ -127,8 +128,12 @@ def test_what_cannot_be_seen_through_a_map() -> None:
         map_spec(a_map((0, 1)), view_of(array.T), None)
     with pytest.raises(MapError, match="axis 1 of extent 32 is not in the view"):
         map_spec(a_map((0,)), view_of(array), None)
-    with pytest.raises(MapError, match="has no elements"):
-        map_spec(a_map((0, 1)), view_of(array[:0]), None)
+
+
+def test_an_array_without_elements_is_seen_as_a_single_one() -> None:
+    spec = map_spec(a_map((0, 1)), view_of(np.zeros((0, 32), np.float32)), (0, 32))
+    assert (spec.extents, spec.strides) == ((1, 1), (QUANTUM,))
+    assert not list(map_problems(spec, 0))
 
 
 def test_axes_may_be_seen_in_another_order() -> None:
