@@ -28,7 +28,10 @@ def count(block: Block, weight: Weight, integers: Integers) -> Poly:
     """Occurrences of an event in one execution of a block."""
     result = ZERO
     for s in block:
-        result = result + weight(s) + _inside(s, weight, integers)
+        if own := weight(s):
+            result = result + own
+        if child_blocks(s):
+            result = result + _inside(s, weight, integers)
     return result
 
 

@@ -48,6 +48,7 @@ class Liveness:
         self.role = role
         self._alias = aliases(sites)
         self._words: dict[str, int] = {}
+        self._uses: dict[int, Live] = {}
         self._sizes(role.body)
         self.peak = Peak(0, role, ())
         self._block(role.body, frozenset())
@@ -77,9 +78,16 @@ class Liveness:
                 live = self._block(inner, live)
         if isinstance(s, Assign):
             live -= frozenset(s.targets)
-        live |= {n for e in walk_exprs(s) if (n := self._name(e)) is not None}
+        live |= self._used(s)
         self._look(s, live)
         return live
+
+    def _used(self, s: Stmt) -> Live:
+        """Variables that a statement's own expressions read; loops ask more than once."""
+        if id(s) not in self._uses:
+            names = (self._name(e) for e in walk_exprs(s))
+            self._uses[id(s)] = frozenset(n for n in names if n is not None)
+        return self._uses[id(s)]
 
     def _name(self, e: Expr) -> str | None:
         if not isinstance(e, VarRef):
