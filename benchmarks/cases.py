@@ -209,15 +209,6 @@ CASES: tuple[Case, ...] = (
     Case(
         name="update",
         workload="kmeans_update",
-        schedule="kmeans_update/sm_90a.py",
-        shape=CELL,
-        baseline="FlashLib 0.4.0",
-        prepare=update,
-        target="at most 0.40 ms",
-    ),
-    Case(
-        name="update_portable",
-        workload="kmeans_update",
         schedule="kmeans_update/sm_80.py",
         elaborated_for="sm_90a",
         shape=CELL,

@@ -51,7 +51,6 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "gemm/sm_90a_small_m": {"STAGES": 4},
     "kmeans_assign/sm_80": {"DP": 64, "BN": 32, "ROWS": 16},
     "kmeans_assign/sm_90a": {"WG": 2, "DP": 64, "HEAD": 48, "BN": 64, "STAGES": 2},
-    "kmeans_update/sm_90a": {"WARPS": 16, "CHUNK": 4096, "ROWS": 4},
     "kmeans_update/sm_90a_deterministic": {"WARPS": 16, "POINTS": 4096, "KP": 512, "ROWS": 4},
     "rmsnorm/sm_80": {"WARPS": 2, "V": 2, "PER": 2},
     "softmax/sm_80": {"WARPS": 2, "V": 2},

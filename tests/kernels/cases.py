@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cake.diag import Diagnostic
@@ -75,7 +75,6 @@ EDGES: dict[str, tuple[Shape, ...]] = {
 
 
 FEWER_WARPS: dict[str, dict[str, int]] = {
-    "kmeans_update/sm_90a": {"WARPS": 16},
     "kmeans_update/sm_90a_deterministic": {"WARPS": 16, "PARTS": 2, "POINTS": 4096, "KP": 512},
 }
 """Parameters of files whose defaults are slow to simulate; their defaults are tried once each."""
@@ -98,7 +97,8 @@ class Trial:
     @property
     def label(self) -> str:
         sizes = "-".join(f"{name}{value}" for name, value in self.shape.items())
-        return f"{self.workload}/{self.file.name}-{sizes}-{self.dtype}-{self.family}"
+        target = "" if self.file.written_for == self.file.target else f"@{self.file.target}"
+        return f"{self.workload}/{self.file.name}{target}-{sizes}-{self.dtype}-{self.family}"
 
     def problem(self) -> Problem:
         return problem(get(self.workload), self.shape, self.dtype)
@@ -169,9 +169,12 @@ def family_trials() -> Iterator[Trial]:
 
 
 def edge_trials() -> Iterator[Trial]:
-    """Every file on the edge shapes; in f16 with its defaults at the odd shape."""
+    """Every file on the edge shapes; at the odd shape in f16 with its defaults, and for sm_90a."""
     for workload, file in files():
         odd = odd_shape(workload)
         yield Trial(workload=workload, file=file, shape=odd, dtype="f16", defaults=True)
+        if file.written_for == "sm_80":
+            later = replace(file, target="sm_90a")
+            yield Trial(workload=workload, file=later, shape=odd)
         for shape in EDGES.get(workload, ()):
             yield Trial(workload=workload, file=file, shape=shape)

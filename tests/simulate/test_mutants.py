@@ -22,7 +22,7 @@ SHAPES: dict[str, dict[str, int]] = {
     "gemm/sm_90a_small_m": {"M": 20, "N": 72, "K": 1160},
     "kmeans_assign/sm_80": {"B": 1, "N": 40, "K": 200, "D": 64},
     "kmeans_assign/sm_90a": {"B": 1, "N": 300, "K": 520, "D": 64},
-    "kmeans_update/sm_90a": {"B": 1, "N": 100, "K": 9, "D": 24},
+    "kmeans_update/sm_80": {"B": 1, "N": 100, "K": 9, "D": 24},
     "kmeans_update/sm_90a_deterministic": {"B": 1, "N": 1100, "K": 9, "D": 24},
     "rmsnorm/sm_80": {"M": 2, "D": 200},
     "softmax/sm_80": {"M": 2, "N": 200},
