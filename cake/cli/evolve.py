@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -25,6 +26,9 @@ from cake.workloads import names as workload_names
 
 TOP = 5
 """Candidates in the table of the best."""
+
+MOST_WORKERS = 16
+"""More take memory and gain nothing: few candidates are evaluated at a time."""
 
 _PHASES = {"screen": "estimating", "evaluate": "evaluating", "confirm": "confirming"}
 
@@ -52,7 +56,13 @@ _FIXED = frozenset(
 @click.option("--part", help="The device of the target that estimates are for.")
 @click.option("--baseline", help="A baseline of the contract to time beside each candidate.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=min(os.cpu_count() or 1, MOST_WORKERS),
+    show_default="one for each core",
+    help="Processes that estimate, simulate and build.",
+)
 @click.option("--budget-evaluations", type=click.IntRange(min=1), help="Most evaluations.")
 @click.option("--budget-seconds", type=click.FloatRange(min=1), help="Most seconds.")
 @click.option("--out", "out_", type=click.Path(path_type=Path), help="A new folder for the run.")
