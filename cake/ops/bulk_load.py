@@ -28,7 +28,7 @@ def _meaning(unit: Unit, call: Call) -> None:
     (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
     check_row(unit, call, view, place)
     to, source = freeze(unit, view), freeze(unit, place)
-    offsets = tile_offsets(tile.shape, len(place.index))
+    offsets = tile_offsets(call, tile.shape, len(place.index))
     unit.issue(
         "mbarrier",
         lambda: unit.global_read(source, offsets, proxy="async"),

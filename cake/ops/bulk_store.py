@@ -46,7 +46,7 @@ def _meaning(unit: Unit, call: Call) -> None:
     place, (view, tile) = place_of(call.args[0]), tile_of(call.args[1])
     check_row(unit, call, view, place)
     to, source = freeze(unit, place), freeze(unit, view)
-    offsets = tile_offsets(tile.shape, len(place.index))
+    offsets = tile_offsets(call, tile.shape, len(place.index))
 
     def land(values: Any) -> None:
         if call.op == "bulk_store":

@@ -91,7 +91,7 @@ def _meaning(unit: Unit, call: Call) -> None:
     check_multiple(unit, call, place.index[-1], per, "the last coordinate of the place")
     check_multiple(unit, call, view.offsets[-1], per, "the last offset of the tile")
     to, source = freeze(unit, view), freeze(unit, place)
-    offsets = tile_offsets(tile.shape, len(place.index))
+    offsets = tile_offsets(call, tile.shape, len(place.index))
     fill = 0 if static(call, "zfill") else None
 
     if static(call, "clamp"):

@@ -9,7 +9,7 @@ from cake.ops.base import Cost, Param, Primitive, TypingContext, no_effects, reg
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
 from cake.ops.tiles import place_of, tile_of
-from cake.ops.tma_boxes import tma_copies, typed_boxes
+from cake.ops.tma_boxes import AXES, tma_copies, typed_boxes
 
 
 def _typing(t: TypingContext, call: Call) -> Type:
@@ -21,7 +21,7 @@ def _typing(t: TypingContext, call: Call) -> Type:
 
 
 def _map_typing(t: TypingContext, call: Call) -> Type:
-    typed_boxes(t, call.args[0], call.args[1])
+    typed_boxes(t, call, call.args[0], call.args[1])
     return Void()
 
 
@@ -48,7 +48,7 @@ __device__ __forceinline__ void tma_prefetch(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }"""
     name = cg.helper("tma_prefetch", code)
-    tensor_map, _, _ = next(iter(tma_copies(cg, view, place)))
+    tensor_map, _, _ = next(iter(tma_copies(cg, call, view, place)))
     with cg.elected():
         cg.line(f"{name}({tensor_map});")
 
@@ -69,8 +69,8 @@ register(
 register(
     Primitive(
         name="tma_prefetch",
-        params=(Param("view", "place"), Param("place", "place")),
-        doc="Fetch the tensor map that tma_load or tma_store would use for `view` and `place`.",
+        params=(Param("view", "place"), Param("place", "place"), AXES),
+        doc="Fetch the tensor map that tma_load or tma_store would use for a copy: the same operands.",
         source="PTX ISA 9.0, prefetch.tensormap",
         typing=_map_typing,
         effects=no_effects,

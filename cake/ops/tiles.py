@@ -1,6 +1,7 @@
 """Copies of a tile between shared memory and a global tensor: what TMA, bulk and cp.async share.
 
-The axes of the view run along the last axes of the tensor; the tile has extent 1 along the others.
+The axes of the view run along the last axes of the tensor, or along those that ``axes`` names; the
+tile has extent 1 along the others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cake.ir.nodes import Call, Const, Expr, Static, TensorRef, View
 from cake.ir.program import Program, WorkspaceDecl
 from cake.ir.types import Scalar, SmemView
 from cake.ops import check
-from cake.ops.base import TypingContext
+from cake.ops.base import TypingContext, lookup, static
 from cake.ops.emit import Emitter
 from cake.ops.findings import MISALIGNED_VIEW
 from cake.ops.machine import Unit
@@ -102,10 +103,26 @@ def _number(unit: Unit, e: Expr) -> Const:
     return Const(value=int(unit.eval(e)), type=kind, loc=e.loc)
 
 
-def tile_offsets(shape: tuple[int, ...], rank: int) -> list[Any]:
+def tile_axes(call: Call, tile: int, rank: int) -> tuple[int, ...]:
+    """The axes of a tensor of ``rank`` axes that the ``tile`` axes of a copied view run along."""
+    primitive = lookup(call.op)
+    assert primitive is not None
+    named = static(call, "axes") if any(p.name == "axes" for p in primitive.params) else None
+    return tuple(range(rank - tile, rank)) if named is None else named
+
+
+def tile_extents(call: Call, shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Extents of a tile of ``shape`` along each of the tensor's axes."""
+    along = dict(zip(tile_axes(call, len(shape), rank), shape, strict=True))
+    return tuple(along.get(axis, 1) for axis in range(rank))
+
+
+def tile_offsets(call: Call, shape: tuple[int, ...], rank: int) -> list[Any]:
     """Offset of every tile element along each of the tensor's axes: arrays of ``shape``."""
-    along = list(np.indices(shape))
-    return [np.zeros(shape, np.int64)] * (rank - len(shape)) + along
+    made = [np.zeros(shape, np.int64)] * rank
+    for axis, along in zip(tile_axes(call, len(shape), rank), np.indices(shape), strict=True):
+        made[axis] = along
+    return made
 
 
 def extents(program: Program, tensor: str) -> tuple[int | None, ...]:

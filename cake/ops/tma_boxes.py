@@ -19,16 +19,18 @@ from cake.ir.dtypes import I64
 from cake.ir.nodes import Call, Const, Expr, TensorRef, View
 from cake.ir.program import Cluster, Smem
 from cake.ir.types import Scalar, SmemView
-from cake.ops.base import TypingContext, static
+from cake.ops.base import Param, TypingContext, operand, static
 from cake.ops.emit import Emitter
 from cake.ops.findings import MISALIGNED_VIEW
 from cake.ops.machine import Unit
-from cake.ops.tiles import plus, tile_of, typed_tile
+from cake.ops.tiles import plus, tile_axes, tile_extents, tile_of, typed_tile
 
 BOX_MAX = 256
 SWIZZLE_ROWS = 8
 """Rows after which every swizzle pattern repeats."""
 SMEM_ALIGNMENT = 128
+AXES = Param("axes", "static", None, keyword_only=True)
+"""The axes of the tensor that those of the view run along; by default its last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,11 @@ def cluster_parts(call: Call, resources: tuple[object, ...]) -> int:
 
 
 def typed_boxes(
-    t: TypingContext, view: Expr | None, place: Expr | None, parts: int = 1
+    t: TypingContext, call: Call, view: Expr | None, place: Expr | None, parts: int = 1
 ) -> tuple[View, TensorRef]:
     """Check the operands of a TMA copy of a tile, shared out over ``parts`` CTAs."""
     e, tile, p = typed_tile(t, view, place)
+    _typed_axes(t, call, len(tile.shape), len(p.index))
     limits = t.target.tma
     if limits is not None and tile.dtype.name not in limits.element_types:
         t.fail(f"TMA does not move {tile.dtype}", e)
@@ -124,6 +127,21 @@ def typed_boxes(
         t.fail(f"the tile cannot be copied by TMA: {cut}", e)
     _typed_origin(t, e, tile, buffer)
     return e, p
+
+
+def _typed_axes(t: TypingContext, call: Call, tile: int, rank: int) -> None:
+    axes = static(call, "axes")
+    if axes is None:
+        return
+    numbers = isinstance(axes, tuple) and all(type(axis) is int for axis in axes)
+    ascending = numbers and list(axes) == sorted(set(axes))
+    if not ascending or len(axes) != tile or axes[0] < 0 or axes[-1] != rank - 1:
+        t.fail(
+            f"axes must name, in ascending order, {tile} axes of a tensor of {rank}, its last one"
+            f" among them; got {axes}",
+            operand(call, "axes"),
+            helps=(f"write axes=(0, {rank - 1})",) if tile == 2 else (),
+        )
 
 
 def _typed_origin(t: TypingContext, e: View, tile: SmemView, buffer: Smem) -> None:
@@ -164,7 +182,12 @@ def check_origin(unit: Unit, call: Call, view: View) -> None:
 
 
 def tma_copies(
-    cg: Emitter, view: View, place: TensorRef, parts: int = 1, outside: str = "zero"
+    cg: Emitter,
+    call: Call,
+    view: View,
+    place: TensorRef,
+    parts: int = 1,
+    outside: str = "zero",
 ) -> Iterator[tuple[str, str, list[str]]]:
     """(tensor map, shared address, coordinates innermost first) of each box, as C expressions."""
     tile = tile_of(view)[1]
@@ -173,17 +196,20 @@ def tma_copies(
     part = slice_of(tile.shape, parts)
     cut = boxes(part, tile, buffer.shape)
     assert isinstance(cut, Boxes)
-    lead = len(place.index) - len(tile.shape)
-    tensor_map = cg.tensor_map(place.tensor, (1,) * lead + cut.shape, tile.swizzle, outside)
+    rank = len(place.index)
+    box = tile_extents(call, cut.shape, rank)
+    tensor_map = cg.tensor_map(place.tensor, box, tile.swizzle, outside)
+    axes = tile_axes(call, len(tile.shape), rank)
     starts = cg.coordinate(place)
     narrow = ["(int)" if i.type == Scalar(I64) else "" for i in place.index]
     for offset in cut.offsets:
         index = [str(o) for o in offset]
         if parts > 1:
             index[0] = f"(int)cta_rank * {part[0]}" + (f" + {offset[0]}" if offset[0] else "")
-        along = ["0"] * lead + index
+        along = dict(zip(axes, index, strict=True))
         coordinates = [
-            f"{cast}({plus(start, more)})" if cast else plus(start, more)
-            for cast, start, more in zip(narrow, starts, along, strict=True)
+            f"{cast}({moved})" if cast else moved
+            for axis, (cast, start) in enumerate(zip(narrow, starts, strict=True))
+            for moved in (plus(start, along.get(axis, "0")),)
         ]
         yield tensor_map, cg.smem_address(view, index), coordinates[::-1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from cake.ir.nodes import Call
 from cake.ir.program import Cluster, Pipeline
 from cake.ir.types import SmemView, Type, Void
@@ -23,8 +25,9 @@ from cake.ops.base import (
 )
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
-from cake.ops.tiles import freeze, place_of, tile_of, tile_offsets
+from cake.ops.tiles import freeze, place_of, tile_axes, tile_of, tile_offsets
 from cake.ops.tma_boxes import (
+    AXES,
     check_origin,
     cluster_parts,
     slice_of,
@@ -43,7 +46,7 @@ def _typing(t: TypingContext, call: Call) -> Type | Typed:
     check.one_of(t, cache, "cache", (None, *CACHE_HINTS))
     if static(call, "multicast"):
         parts = _typed_cluster(t)
-    view, _ = typed_boxes(t, call.args[0], call.args[1], parts)
+    view, _ = typed_boxes(t, call, call.args[0], call.args[1], parts)
     slot = completion.typed(t, call, view)
     ring = completion.ring_of(call, view)
     if parts > 1 and ring is not None:
@@ -86,10 +89,10 @@ def _meaning(unit: Unit, call: Call) -> None:
     ranks = range(unit.cluster_size) if parts > 1 else [None]
     part = slice_of(tile.shape, parts)
     first = unit.block_rank * part[0] if parts > 1 else 0
-    inside = tile_offsets(part, len(part))
+    inside = list(np.indices(part))
     inside[0] = inside[0] + first
-    outside = tile_offsets(part, len(place.index))
-    outside[len(outside) - len(part)] = inside[0]
+    outside = tile_offsets(call, part, len(place.index))
+    outside[tile_axes(call, len(part), len(place.index))[0]] = inside[0]
 
     def land(values: Any) -> None:
         for rank in ranks:
@@ -121,7 +124,7 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     mask = f", {(1 << parts) - 1}" if parts > 1 else ""
     with cg.elected():
         for tensor_map, to, coordinates in tma_copies(
-            cg, view, place, parts, static(call, "outside")
+            cg, call, view, place, parts, static(call, "outside")
         ):
             cg.line(f"{name}({to}, {tensor_map}, {bar}, {', '.join(coordinates)}{mask});")
 
@@ -169,12 +172,14 @@ register(
             Param("multicast", "static", False, keyword_only=True),
             Param("cache", "static", None, keyword_only=True),
             Param("outside", "static", "zero", keyword_only=True),
+            AXES,
             *completion.PARAMS,
         ),
         doc="One thread starts TMA copies of the tile at `place` into `view`; elements outside the"
         ' tensor become zero (outside="nan": NaN) and'
         " count as bytes all the same. `view` is a stage or whole rows of"
-        " it; its axes run along the last axes of the tensor. Completes on the full barrier of the"
+        " it; its axes run along the last axes of the tensor, or along those that `axes` names in"
+        " ascending order, the last one among them. Completes on the full barrier of the"
         " ring whose slot indexes the view, or on slot `slot` of the mbarrier `barrier`."
         " multicast: each CTA of the cluster loads its slice of the outermost axis and multicasts"
         " it to all, so every CTA must make the same copy. cache: L2 eviction priority,"

@@ -32,7 +32,7 @@ from cake.ops.emit import Emitter
 from cake.ops.machine import Unit, Wait
 from cake.ops.sync import define
 from cake.ops.tiles import freeze, place_of, tile_of, tile_offsets
-from cake.ops.tma_boxes import check_origin, tma_copies, typed_boxes
+from cake.ops.tma_boxes import AXES, check_origin, tma_copies, typed_boxes
 from cake.ops.unit_sync import emit_unit_sync, mean_unit_sync
 
 REDUCED: tuple[DType, ...] = (F32, F16, BF16, I32, U32)
@@ -40,7 +40,7 @@ REDUCED: tuple[DType, ...] = (F32, F16, BF16, I32, U32)
 
 
 def _typing(t: TypingContext, call: Call) -> Type:
-    view, _ = typed_boxes(t, call.args[1], call.args[0])
+    view, _ = typed_boxes(t, call, call.args[1], call.args[0])
     if call.op == "tma_reduce_add" and check.smem(t, view, "the tile")[1].dtype not in REDUCED:
         names = ", ".join(d.name for d in REDUCED)
         t.fail(f"TMA adds {names}, not {check.describe(view)}", view)
@@ -61,7 +61,7 @@ def _meaning(unit: Unit, call: Call) -> None:
     place, (view, tile) = place_of(call.args[0]), tile_of(call.args[1])
     check_origin(unit, call, view)
     to, source = freeze(unit, place), freeze(unit, view)
-    offsets = tile_offsets(tile.shape, len(place.index))
+    offsets = tile_offsets(call, tile.shape, len(place.index))
 
     def land(values: Any) -> None:
         if call.op == "tma_store":
@@ -88,7 +88,7 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     place, view = place_of(call.args[0]), tile_of(call.args[1])[0]
     name = _helper(cg, call.op, len(place.index))
     with cg.elected():
-        for tensor_map, source, coordinates in tma_copies(cg, view, place):
+        for tensor_map, source, coordinates in tma_copies(cg, call, view, place):
             cg.line(f"{name}({tensor_map}, {source}, {', '.join(coordinates)});")
 
 
@@ -108,15 +108,16 @@ __device__ __forceinline__ void {name}(const void* map, unsigned from, {coordina
     return cg.helper(name, code)
 
 
-_PLACES = (Param("place", "place"), Param("view", "place"))
+_PARAMS = (Param("place", "place"), Param("view", "place"), AXES)
 _SOURCE = "PTX ISA 9.0, cp.async.bulk.tensor"
 
 register(
     Primitive(
         name="tma_store",
-        params=_PLACES,
+        params=_PARAMS,
         doc="One thread starts TMA copies of `view` to the tile at `place`; elements outside the"
-        " tensor are dropped. Part of the group that tma_store_commit closes.",
+        " tensor are dropped. `axes` as for tma_load. Part of the group that tma_store_commit"
+        " closes.",
         source=_SOURCE,
         typing=_typing,
         effects=_effects("write"),
@@ -130,10 +131,10 @@ register(
 register(
     Primitive(
         name="tma_reduce_add",
-        params=_PLACES,
+        params=_PARAMS,
         doc="One thread starts TMA reductions that add `view` to the tile at `place`, element by"
-        " element and in no fixed order; elements outside the tensor are dropped. Part of the group"
-        " that tma_store_commit closes.",
+        " element and in no fixed order; elements outside the tensor are dropped. `axes` as for"
+        " tma_load. Part of the group that tma_store_commit closes.",
         source="PTX ISA 9.0, cp.reduce.async.bulk.tensor",
         typing=_typing,
         effects=_effects("atomic"),

@@ -9,6 +9,7 @@ from cake.ir.nodes import Expr, TensorRef, View
 from cake.ir.program import TensorParam, WorkspaceDecl
 from cake.ir.types import ColVector, Fragment, RegArray, RowVector, SmemView, TensorPlace
 from cake.ops.base import Access, static
+from cake.ops.tiles import tile_extents
 from cake.verify.context import Context
 from cake.verify.poly import Poly
 from cake.verify.sites import Site
@@ -49,7 +50,7 @@ def footprints(ctx: Context) -> tuple[Footprint, ...]:
 def _footprint(site: Site, access: Access, place: TensorRef) -> Footprint:
     rank = len(place.index)
     tile = _tile(site, place)
-    extents = (1,) * (rank - len(tile)) + tile
+    extents = tile_extents(site.call, tile, rank)
     options = {p.name: a for p, a in zip(site.primitive.params, site.call.args, strict=True)}
     return Footprint(
         site=site,

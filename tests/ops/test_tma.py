@@ -73,6 +73,9 @@ def test_tiles_without_boxes_are_refused(
         ("tma_load(X, x[0, 0, 0], cache='hot', barrier=b)", TILE, "cache must be one of"),
         ("tma_load(X, x[0, 0, 0], multicast=True, barrier=b)", TILE, "multicast needs a cluster"),
         ("tma_load(X, X, barrier=b)", TILE, "a coordinate of a global tensor"),
+        ("tma_load(X, x[0, 0, 0], axes=(0, 1), barrier=b)", TILE, "its last one among them"),
+        ("tma_load(X, x[0, 0, 0], axes=(2,), barrier=b)", TILE, "2 axes of a tensor of 3"),
+        ("tma_store(z[0, 0], X, axes=(1, 0))", TILE, "ascending order"),
         ("tma_load(Y, w[0], barrier=b)", "Y = smem(f32, (8, 8))\n" + BARRIER, "2 axes, w only 1"),
         ("tma_store(z[0, 0], Y)", "Y = smem(bf16, (8, 6))", "not a multiple of 16"),
         ("tma_reduce_add(d[0], D)", "D = smem(f64, (16,))", "TMA adds f32"),
@@ -138,6 +141,23 @@ def test_loads_are_zero_filled_and_stores_clipped(order: str, store: str) -> Non
     made = accepted(COPY.format(store=store, row=8), TILE, params=EDGES)
     run(made, {"x": x, "z": z}, order)
     np.testing.assert_array_equal(z, want)
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_a_tile_may_run_along_axes_that_are_not_neighbours(order: str) -> None:
+    body = COPY.replace("x[0, 32, 0]", "x[8, 1, 0], axes=(0, 2)")
+    body = body.replace("z[{row}, 72], X", "z[4, 2, 0], X, axes=(0, 2)")
+    x = np.random.default_rng(1).standard_normal((60, 3, 128)).astype(BF)
+    z = np.zeros((40, 4, 128), BF)
+    params = 'x: Tensor[bf16, "M", "B", 128], z: Tensor[bf16, "R", "N", 128]'
+    made = accepted(body.format(store="tma_store"), TILE, params=params)
+    run(made, {"x": x, "z": z}, order)
+    want = np.zeros_like(z)
+    want[4:, 2] = x[8 : 8 + 36, 1]
+    np.testing.assert_array_equal(z, want)
+    text = cuda(made)
+    assert "tma_load_3d" in text
+    assert "tma_store_3d" in text
 
 
 def test_what_lies_outside_can_be_nan() -> None:

@@ -17,7 +17,7 @@ from cake.ir.types import (
 )
 from cake.ops.base import Access as Effect
 from cake.ops.base import lookup, static
-from cake.ops.tiles import tile_of
+from cake.ops.tiles import tile_extents, tile_of
 from cake.verify.phase.scalars import UNKNOWN, Compiled, Compiler
 from cake.verify.phase.unit import Beyond
 
@@ -173,4 +173,4 @@ def _tensor_extents(call: Call, place: TensorRef) -> tuple[int, ...]:
         tile = (call.type.length,)
     elif array is not None:
         tile = (array.length,)
-    return (1,) * (len(place.index) - len(tile)) + tile
+    return tile_extents(call, tile, len(place.index))
