@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cake.ir.nodes import Call, Const, DimRef, Expr, Static, VarRef
 from cake.ir.program import Grid, Program, ScalarParam, Tiles
 from cake.ir.types import Scalar
 from cake.ops.raster import tile_at, walk_length, walk_of
-from cake.verify.integers import Integers
+
+if TYPE_CHECKING:
+    from cake.verify.integers import Integers
 
 Value = int | float | bool | None
 """None: not known without data."""
@@ -75,6 +78,20 @@ def evaluate(e: Expr, values: Mapping[str, Value]) -> Value:
     return result
 
 
+def may_be_empty(program: Program, dim: str) -> bool:
+    """Whether a kernel may run while a dimension is 0.
+
+    Not if a guard excludes it, or if the grid or the set of tiles is empty then: nothing is
+    launched.
+    """
+    sizes: dict[str, Value] = {dim: 0}
+    for let in program.lets:
+        sizes[let.targets[0]] = evaluate(let.value, sizes)
+    extents = (e for decl in (*program.find(Grid), *program.find(Tiles)) for e in decl.extents)
+    empty = any(evaluate(e, sizes) == 0 for e in extents)
+    return not empty and all(evaluate(g.cond, sizes) is not False for g in program.guards)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """Sizes that the guards admit, with the tiles of one CTA.
@@ -95,18 +112,34 @@ def samples(program: Program, integers: Integers) -> Iterator[Sample]:
     """Different sizes, small and around multiples of the tile sizes; the same at every call."""
     names = [*program.dims, *(p.name for p in program.params if isinstance(p, ScalarParam))]
     choices = [_candidates(name, integers) for name in names]
-    choose = Random(0).choice
+
+    def admitted(picked: tuple[int, ...]) -> bool:
+        sizes = dict(zip(names, picked, strict=True))
+        return all(evaluate(g.cond, sizes) is True for g in program.guards)
+
     seen: set[tuple[int, ...]] = set()
-    for _ in range(MAX_TRIES):
-        picked = tuple(map(choose, choices))
+    for picked in _tried(choices, admitted):
         if picked in seen:
             continue
         if len(seen) == MAX_SAMPLES:
             return
+        seen.add(picked)
         sizes = dict(zip(names, picked, strict=True))
-        if all(evaluate(g.cond, sizes) is True for g in program.guards):
-            seen.add(picked)
-            yield _sample(program, sizes, last=len(seen) % 2 == 0)
+        yield _sample(program, sizes, last=len(seen) % 2 == 0)
+
+
+def _tried(
+    choices: Sequence[Sequence[int]], admitted: Callable[[tuple[int, ...]], bool]
+) -> Iterator[tuple[int, ...]]:
+    """One size after another being 0, where it may be; then sizes drawn at random."""
+    usual = [values[len(values) // 2] for values in choices]
+    small = [values[values[0] == 0] for values in choices]
+    for i, values in enumerate(choices):
+        if values[0] == 0:
+            emptied = ((*others[:i], 0, *others[i + 1 :]) for others in (usual, small))
+            yield from islice(filter(admitted, emptied), 1)
+    choose = Random(0).choice
+    yield from filter(admitted, (tuple(map(choose, choices)) for _ in range(MAX_TRIES)))
 
 
 def _candidates(name: str, integers: Integers) -> list[int]:
@@ -119,6 +152,8 @@ def _candidates(name: str, integers: Integers) -> list[int]:
     steps = sorted(integers.atoms.divisors_of(key) | {1}, reverse=True)[:2]
     found = {n * q + extra for n in steps for q in (1, 2, 3, 5, 9) for extra in (0, 1)}
     found |= {1, *(n - 1 for n in steps if n > 1)}
+    if integers.atoms.get(key).lows[0].value.constant == 0:
+        found.add(0)
     return [unit * n for n in sorted(found)]
 
 

@@ -18,6 +18,7 @@ from cake.ir.program import Grid, Program, Smem, Tiles
 from cake.ir.types import Scalar
 from cake.ops.base import Access, lookup
 from cake.verify.atoms import Atoms, Bound
+from cake.verify.concrete import may_be_empty
 from cake.verify.conditions import (
     COMPARISONS,
     comparison,
@@ -78,8 +79,7 @@ class Integers:
         assign_values(self)
 
     def _dims(self) -> None:
-        """Dimensions by their divisors; the launch checks that they are below 2^31, and does
-        nothing if one is 0."""
+        """Dimensions by their divisors; the launch checks that they are below 2^31."""
         divisors = dict.fromkeys(self.program.dims, 1)
         for guard in self.program.guards:
             for part in conjuncts(guard.cond):
@@ -87,7 +87,8 @@ class Integers:
                     divisors[found[0]] = lcm(divisors[found[0]], found[1])
         for name, n in divisors.items():
             key = name if n == 1 else f"{name}/{n}"
-            self.values[name] = self.atoms.add(key, lows=[1], highs=[(INT_LIMIT - 1) // n]) * n
+            least = 0 if may_be_empty(self.program, name) else 1
+            self.values[name] = self.atoms.add(key, lows=[least], highs=[(INT_LIMIT - 1) // n]) * n
 
     # -- expressions -------------------------------------------------------------------------------
 

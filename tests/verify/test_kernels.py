@@ -43,6 +43,7 @@ SLIPS = {
     "store not waited for at the end": ("        tma_store_wait(0)\n", "", {"CK348"}),
     "store waited for too late": ("tma_store_wait(1)", "tma_store_wait(2)", {"CK344"}),
     "consumer skips a step": ("range(1, KT)", "range(2, KT)", {"CK401"}),
+    "no step at K = 0": ("    require(K > 0)\n", "", {"CK401"}),
     "too few registers": ("regs=40", "regs=20", {"CK301"}),
     "too much shared memory": ("stages=2 * WG", "stages=16 * WG", {"CK310"}),
     "ring too short": ("STAGES: meta(3, 4, 5, 6) = 4", "STAGES: meta(1, 4) = 1", {"CK413"}),

@@ -25,6 +25,7 @@ def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
 DATA_DEPENDENT = """
 @cake.schedule(target="sm_80")
 def kernel(x: Tensor[f32, "M", 32], n: Tensor[i32, 2], y: Tensor[f32, "M", 32]):
+    require(M > 0)
     X = smem(f32, (32,), stages=2)
     copier = role(warps=1)
     adder = role(warps=1)

@@ -70,7 +70,7 @@ def blocks(
     REGS = (240, 232, 152, 112)[W - 1]
     STAGES = min(8, (220000 - 2 * BM * DP) // (128 * BN))
     G = BN // 8
-    require(D <= DP, D % 8 == 0, M > 0, cdiv(M, G) <= NG)
+    require(D > 0, D <= DP, D % 8 == 0, M > 0, cdiv(M, G) <= NG)
     NT = cdiv(M, BN)
     DT = cdiv(D, 64)
     tiles = persistent(B, cdiv(NT, CHUNK), cdiv(Q, BM))

@@ -56,7 +56,7 @@ def scan(
     BM = 64 * W
     STAGES = min(8, (220000 - 2 * BM * DP) // (128 * BN))
     LARGEST = 3.4028234663852886e38
-    require(D <= DP, D % 8 == 0, M > 0)
+    require(D > 0, D <= DP, D % 8 == 0, M > 0)
     NT = cdiv(M, BN)
     PART = cdiv(NT, SPLITS)
     DT = cdiv(D, 64)

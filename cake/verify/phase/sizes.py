@@ -186,7 +186,8 @@ class Sizes:
         kept: list[int] = []
         shown: set[frozenset[tuple[int, int]]] = set()
         scalars = (0, 1) if name not in self.program.dims else ()
-        for value in dict.fromkeys((*scalars, *self._candidates())):
+        # A dimension of 0 comes last, so that the others are not tried beside empty ones only.
+        for value in dict.fromkeys((*scalars, *self._candidates(), 0)):
             sizes = {**base, name: value}
             if not self.admitted(sizes):
                 continue

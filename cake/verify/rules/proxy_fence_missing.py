@@ -20,6 +20,7 @@ from cake.verify.rule import rule
 BAD = """
 @cake.schedule(target="sm_90a")
 def kernel(x: Tensor[f32, "M", "N"], y: Tensor[f32, 1, 32]):
+    require(M > 0)
     E = smem(f32, (1, 32))
     r = role(warps=1)
     with r:
@@ -36,6 +37,7 @@ def kernel(x: Tensor[f32, "M", "N"], y: Tensor[f32, 1, 32]):
 GOOD = """
 @cake.schedule(target="sm_90a")
 def kernel(x: Tensor[f32, "M", "N"], y: Tensor[f32, 1, 32]):
+    require(M > 0)
     E = smem(f32, (1, 32))
     r = role(warps=1)
     with r:

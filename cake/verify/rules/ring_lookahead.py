@@ -20,7 +20,7 @@ from cake.verify.rule import rule
 BAD = """
 @cake.schedule(target="sm_90a")
 def kernel(x: Tensor[bf16, 64, "K"], y: Tensor[f32, 64, 64]):
-    require(K % 64 == 0)
+    require(K > 0, K % 64 == 0)
     X = smem(bf16, (64, 64), stages=1, swizzle=128)
     copier = role(warps=1)
     math = role(warpgroups=1)
@@ -47,7 +47,7 @@ def kernel(x: Tensor[bf16, 64, "K"], y: Tensor[f32, 64, 64]):
 GOOD = """
 @cake.schedule(target="sm_90a")
 def kernel(x: Tensor[bf16, 64, "K"], y: Tensor[f32, 64, 64]):
-    require(K % 64 == 0)
+    require(K > 0, K % 64 == 0)
     X = smem(bf16, (64, 64), stages=2, swizzle=128)
     copier = role(warps=1)
     math = role(warpgroups=1)

@@ -92,7 +92,7 @@ def _one(
 def _reach(ctx: Context, p: Poly) -> tuple[int, int] | None:
     """The values between which an index surely runs, for some size."""
     ends = []
-    for sample in ctx.samples[:4]:
+    for sample in ctx.samples:
         fixed = ctx.fixed(sample)
         if ctx.integers.atoms.attained(p, fixed):
             low, high = ctx.integers.interval(p, fixed)

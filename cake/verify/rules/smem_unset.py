@@ -32,6 +32,7 @@ def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, 32]):
 GOOD = """
 @cake.schedule(target="sm_80")
 def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, 32]):
+    require(M > 0)
     X = smem(f32, (32,))
     r = role(warps=1)
     with r:
@@ -47,7 +48,8 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
         if not unset.buffer:
             continue
         if unset.grade == MAYBE:
-            yield Uncovered(f"whether {unset.name} is written before line {unset.at.loc.line}")
+            open_ = f"whether {unset.name} is written before line {unset.at.loc.line}"
+            yield Uncovered(open_, decider="L2")
             continue
         when = " if a loop before runs zero times" if unset.grade == ZERO_ROUNDS else ""
         yield RULE.at(
