@@ -79,7 +79,6 @@ def _attention(name: str, dim: int, **shape: int) -> Case:
         baseline="torch",
         prepare=attention,
         meta={"DP": dim},
-        samples=12,
     )
 
 

@@ -38,8 +38,6 @@ class Case:
     meta: Mapping[str, Any] = field(default_factory=dict)
     elaborated_for: str | None = None
     """A newer architecture than that of the schedule file, as the library elaborates it."""
-    samples: int = 30
-    """Fewer for cases that heat the card: its clocks step down within some 50 ms."""
     target: str = ""
     """What the issue asks for, in words."""
 
@@ -233,7 +231,6 @@ CASES: tuple[Case, ...] = (
         shape=_cube(8192),
         baseline="cuBLAS",
         prepare=gemm,
-        samples=12,
         target="at least 0.85",
     ),
     Case(
@@ -256,7 +253,6 @@ CASES: tuple[Case, ...] = (
         shape=_cube(8192),
         baseline="cuBLAS",
         prepare=gemm,
-        samples=12,
         target="at least 0.55",
     ),
     Case(
