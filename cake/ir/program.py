@@ -83,13 +83,21 @@ class Smem(ResourceDecl):
         return (n + 7) // 8
 
 
+PAIR = 2
+"""CTAs of a pair: the cluster whose tensor cores work together."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tmem(ResourceDecl):
-    """Tensor memory: ``stages`` tiles of 128 lanes by shape[1] elements (sm_100a, sm_103a)."""
+    """Tensor memory: ``stages`` tiles of 128 lanes by shape[1] elements (sm_100a, sm_103a).
+
+    ``pair``: the two CTAs of a cluster have one tile each, and compute both together.
+    """
 
     dtype: DType
     shape: tuple[int, int]
     stages: int | None
+    pair: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,7 +125,8 @@ class Pipeline(ResourceDecl):
     """A ring: equal stages of one or more buffers, one full and one empty barrier a stage.
 
     ``multicast``: fills are multicast within the cluster, so the empty barrier of every CTA
-    collects the consumers of all CTAs.
+    collects the consumers of all CTAs. ``pair``: the CTAs of a pair fill their stages each, and the
+    consumer of the leading CTA, whose full barrier counts both fills, uses them for both.
     """
 
     buffers: tuple[str, ...]
@@ -125,6 +134,12 @@ class Pipeline(ResourceDecl):
     producer: str
     consumer: str
     multicast: bool
+    pair: bool = False
+
+    @property
+    def clustered(self) -> bool:
+        """Whether the CTAs of a cluster wait for each other in this ring."""
+        return self.multicast or self.pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -157,6 +157,7 @@ class _Printer:
             return f"smem({r.dtype}, {self.value(r.shape)}{extra})"
         if isinstance(r, Tmem):
             extra = f", stages={r.stages}" if r.stages is not None else ""
+            extra += ", pair=True" if r.pair else ""
             return f"tmem({r.dtype}, {self.value(r.shape)}{extra})"
         if isinstance(r, Pool):
             return f"pool({r.bytes})"
@@ -165,6 +166,7 @@ class _Printer:
             return f"role({'warpgroups' if r.warpgroup else 'warps'}={r.units}{regs})"
         if isinstance(r, Pipeline):
             extra = ", multicast=True" if r.multicast else ""
+            extra += ", pair=True" if r.pair else ""
             buffers = ", ".join(r.buffers)
             return f"pipeline({buffers}, producer={r.producer}, consumer={r.consumer}{extra})"
         if isinstance(r, Barrier):

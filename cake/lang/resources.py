@@ -9,6 +9,7 @@ from cake.diag import Span
 from cake.ir.dtypes import I32, DType
 from cake.ir.nodes import Expr, Static, VarRef, walk_exprs
 from cake.ir.program import (
+    PAIR,
     Barrier,
     Cluster,
     Grid,
@@ -93,8 +94,30 @@ def _tmem(args: Arguments, name: str, loc: Span) -> ResourceDecl:
     dtype, shape = _dtype_and_shape(args)
     if len(shape) != 2:
         args.state.reject(codes.BAD_RESOURCE, "tmem has two extents", args.node)
-    stages = args.static("stages", None)
-    return Tmem(name=name, dtype=dtype, shape=(shape[0], shape[1]), stages=stages, loc=loc)
+    stages, pair = args.static("stages", None), _pair(args)
+    if any(isinstance(r, Tmem) and r.pair != pair for r in args.state.resources.values()):
+        args.state.reject(
+            codes.BAD_RESOURCE,
+            "all tensor memory of a schedule is paired, or none is",
+            args.node,
+            helps=("give every tmem(...) the same pair=",),
+        )
+    size = (shape[0], shape[1])
+    return Tmem(name=name, dtype=dtype, shape=size, stages=stages, pair=pair, loc=loc)
+
+
+def _pair(args: Arguments) -> bool:
+    """``pair=True``: shared by the two CTAs of a cluster, which is declared before."""
+    pair: bool = args.static("pair", False, (bool,))
+    declared = args.state.resources.get("cluster")
+    if pair and (not isinstance(declared, Cluster) or declared.size != PAIR):
+        args.state.reject(
+            codes.BAD_RESOURCE,
+            f"{args.callee}: pair=True needs a cluster of {PAIR} CTAs",
+            args.node,
+            helps=(f"write cluster({PAIR}) in a line before",),
+        )
+    return pair
 
 
 def _pool(args: Arguments, name: str, loc: Span) -> ResourceDecl:
@@ -132,13 +155,19 @@ def _pipeline(args: Arguments, name: str, loc: Span) -> ResourceDecl:
         )
     producer = args.name("producer", Role)
     consumer = args.name("consumer", Role)
+    multicast, pair = args.static("multicast", False, (bool,)), _pair(args)
+    if multicast and pair:
+        args.state.reject(
+            codes.BAD_RESOURCE, "a pipeline is multicast or paired, not both", args.node
+        )
     return Pipeline(
         name=name,
         buffers=tuple(b.name for b in buffers),
         stages=stages.pop(),
         producer=producer.name,
         consumer=consumer.name,
-        multicast=args.static("multicast", False, (bool,)),
+        multicast=multicast,
+        pair=pair,
         loc=loc,
     )
 

@@ -1,7 +1,8 @@
 """Where an asynchronous copy into shared memory completes.
 
 A copy into ``X[s]``, where ``s`` is a slot of ring ``p``, completes on the full barrier of ``p`` at
-``s``. A copy with ``barrier=b, slot=i`` completes on slot i of the raw mbarrier ``b``.
+``s``; if the ring is a pair's, on that of the CTA that leads. A copy with ``barrier=b, slot=i``
+completes on slot i of the raw mbarrier ``b``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 from cake.ir.nodes import Call, Const, Expr, ResourceRef, View
 from cake.ir.program import Barrier, Pipeline
 from cake.ir.types import Slot
-from cake.ops import check
+from cake.ops import check, pairs, ptx_mbarrier
 from cake.ops.base import Param, TypingContext, at
 from cake.ops.emit import Emitter
 from cake.ops.machine import MBarrier, Unit
@@ -49,8 +50,11 @@ def typed(t: TypingContext, call: Call, view: Expr) -> Expr | None:
             )
         ring = t.resource(str(ring_of(call, view)))
         assert isinstance(view, View)
-        if isinstance(ring, Pipeline) and view.base not in ring.buffers:
+        assert isinstance(ring, Pipeline)
+        if view.base not in ring.buffers:
             t.fail(f"{view.base} is not a buffer of ring {ring.name}", view)
+        if ring.pair and call.op != "tma_load":
+            t.fail(f"{call.op} cannot complete in the other CTA, but ring {ring.name} is paired")
         return None
     assert isinstance(raw, ResourceRef)
     declared = t.resource(raw.name)
@@ -82,7 +86,8 @@ def address(cg: Emitter, call: Call, view: Expr) -> str:
     assert ring is not None
     assert isinstance(view, View)
     assert view.stage is not None
-    return cg.full_barrier(ring, cg.scalar(view.stage))
+    own = cg.full_barrier(ring, cg.scalar(view.stage))
+    return ptx_mbarrier.address_in(cg, own, str(pairs.LEADER)) if in_pair(cg, call, view) else own
 
 
 def mbarrier(unit: Unit, call: Call, view: Expr, rank: int | None = None) -> MBarrier:
@@ -94,7 +99,15 @@ def mbarrier(unit: Unit, call: Call, view: Expr, rank: int | None = None) -> MBa
     assert ring is not None
     assert isinstance(view, View)
     assert view.stage is not None
-    return unit.full_barrier(ring, _int(unit.eval(view.stage)), rank)
+    leader = pairs.LEADER if in_pair(unit, call, view) else rank
+    return unit.full_barrier(ring, _int(unit.eval(view.stage)), leader)
+
+
+def in_pair(stage: Emitter | Unit, call: Call, view: Expr) -> bool:
+    """Whether the copy completes on the full barrier of a paired ring, in the leading CTA."""
+    ring = ring_of(call, view)
+    declared = None if ring is None else stage.resource(ring)
+    return isinstance(declared, Pipeline) and declared.pair
 
 
 def _int(value: Any) -> int:

@@ -136,8 +136,9 @@ class Unit(Protocol):
 
     def resource(self, name: str) -> ResourceDecl: ...
 
-    @property
-    def tensor_memory(self) -> TensorMemory: ...
+    def tensor_memory(self, rank: int | None = None) -> TensorMemory:
+        """The tensor memory of this CTA, or of CTA ``rank`` of the cluster."""
+        ...
 
     def clock(self) -> int:
         """A number that grows from call to call of the whole launch: what stands for time."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from cake.ir.nodes import Call, Expr, ResourceRef
 from cake.ir.program import Cluster, Pipeline
 from cake.ir.types import Slot, Type, Void
-from cake.ops import ptx_mbarrier
+from cake.ops import pairs, ptx_mbarrier
 from cake.ops.base import Cost, Effects, Param, Primitive, SyncEffect, TypingContext, register
 from cake.ops.cp_async import wait_all
 from cake.ops.emit import Emitter
@@ -39,33 +39,42 @@ def emit_acquire(cg: Emitter, pipeline: str, site: Site) -> str:
         raise ValueError(f"ring {pipeline}: the bytes of the fill are unknown: {fill.why}")
     slot, phase = _slot(cg, facts, "fill")
     empty = cg.empty_barrier(pipeline, slot)
-    multicast = _ring(cg, pipeline).multicast
-    cg.line(ptx_mbarrier.wait(cg, empty, f"{phase} ^ 1", cluster=multicast))
+    ring = _ring(cg, pipeline)
+    cg.line(ptx_mbarrier.wait(cg, empty, f"{phase} ^ 1", cluster=ring.clustered))
     _emit_advance(cg, facts, "fill")
     # The announcement comes last, so that the elected thread goes on to its copies.
-    _emit_announce(cg, fill, cg.full_barrier(pipeline, slot))
+    _emit_announce(cg, fill, cg.full_barrier(pipeline, slot), _home(ring))
     return slot
 
 
-def _emit_announce(cg: Emitter, fill: Fill, full: str) -> None:
+def _home(ring: Pipeline) -> str | None:
+    """The rank of the CTA whose full barrier counts the fills, as a C expression."""
+    rank = pairs.home(ring)
+    return None if rank is None else str(rank)
+
+
+def _emit_announce(cg: Emitter, fill: Fill, full: str, rank: str | None) -> None:
     """Expect the bytes of the copies, and arrive if nothing else writes the stage."""
     if fill.early and cg.unit_threads == 32:
         cg.line("__syncwarp();")
         with cg.elected():
-            cg.line(ptx_mbarrier.arrive_expect_tx(cg, full, str(fill.bytes)))
+            cg.line(ptx_mbarrier.arrive_expect_tx(cg, full, str(fill.bytes), rank))
         return
     if fill.bytes:
         with cg.elected():
-            cg.line(ptx_mbarrier.expect_tx(cg, full, str(fill.bytes)))
+            cg.line(ptx_mbarrier.expect_tx(cg, full, str(fill.bytes), rank))
     if fill.early:
-        _emit_arrive_warps(cg, full)
+        _emit_arrive_warps(cg, full, rank)
 
 
-def _emit_arrive_warps(cg: Emitter, bar: str) -> None:
-    """One arrival a warp, after all its lanes got here."""
+def _emit_arrive_warps(cg: Emitter, bar: str, rank: str | None = None) -> None:
+    """One arrival a warp, after all its lanes got here; on the barrier of CTA ``rank``."""
     cg.line("__syncwarp();")
     with cg.block("if (lane == 0)"):
-        cg.line(ptx_mbarrier.arrive(cg, bar))
+        if rank is None:
+            cg.line(ptx_mbarrier.arrive(cg, bar))
+        else:
+            cg.line(ptx_mbarrier.arrive_remote(cg, bar, rank))
 
 
 def emit_commit(cg: Emitter, pipeline: str, slot: str, fill: Fill) -> None:
@@ -81,28 +90,31 @@ def emit_commit(cg: Emitter, pipeline: str, slot: str, fill: Fill) -> None:
         cg.line(wait_all(cg))
     if facts.fence:
         cg.line(fence_proxy_async(cg))
-    _emit_arrive_warps(cg, full)
+    _emit_arrive_warps(cg, full, _home(_ring(cg, pipeline)))
 
 
 def emit_wait(cg: Emitter, pipeline: str) -> str:
     """Wait for the next full stage; returns it as the name of an ``int`` constant."""
     facts = ring_facts(cg.program, pipeline)
     slot, phase = _slot(cg, facts, "use")
-    cg.line(ptx_mbarrier.wait(cg, cg.full_barrier(pipeline, slot), phase))
+    full, pair = cg.full_barrier(pipeline, slot), _ring(cg, pipeline).pair
+    with pairs.leading(cg, pair):
+        cg.line(ptx_mbarrier.wait(cg, full, phase, cluster=pair))
     _emit_advance(cg, facts, "use")
     return slot
 
 
 def emit_release(cg: Emitter, pipeline: str, slot: str) -> None:
-    """One arrival a warp on the empty barrier, of every CTA of the cluster if multicast."""
-    empty = cg.empty_barrier(pipeline, slot)
-    if not _ring(cg, pipeline).multicast:
+    """One arrival a warp on the empty barrier, of every CTA if the ring is theirs together."""
+    empty, ring = cg.empty_barrier(pipeline, slot), _ring(cg, pipeline)
+    if not ring.clustered:
         _emit_arrive_warps(cg, empty)
         return
     size = next((c.size for c in cg.program.find(Cluster)), 1)
-    cg.line("__syncwarp();")
-    with cg.block(f"if (lane < {size})"):
-        cg.line(ptx_mbarrier.arrive_remote(cg, empty, "lane"))
+    with pairs.leading(cg, ring.pair):
+        cg.line("__syncwarp();")
+        with cg.block(f"if (lane < {size})"):
+            cg.line(ptx_mbarrier.arrive_remote(cg, empty, "lane"))
 
 
 def _ring(stage: Emitter | Unit, pipeline: str) -> Pipeline:
@@ -138,7 +150,7 @@ def mean_acquire(unit: Unit, pipeline: str, site: Site) -> Generator[Wait, None,
     stage, phase = unit.cursor(pipeline, "fill")
     empty = unit.empty_barrier(pipeline, stage)
     yield Wait(lambda: empty.passed(phase ^ 1), f"empty[{stage}] of ring {pipeline}", empty)
-    full = unit.full_barrier(pipeline, stage)
+    full = unit.full_barrier(pipeline, stage, pairs.home(_ring(unit, pipeline)))
     if fill.early:
         full.arrive(unit.threads // 32, tx=fill.bytes)
     elif fill.bytes:
@@ -152,7 +164,7 @@ def mean_commit(unit: Unit, pipeline: str, stage: int, fill: Fill) -> Generator[
     if fill.early:
         return
     facts = ring_facts(unit.program, pipeline)
-    full = unit.full_barrier(pipeline, stage)
+    full = unit.full_barrier(pipeline, stage, pairs.home(_ring(unit, pipeline)))
     if facts.arrival == "threads":
         unit.arrive_when_done("cp_async", full, unit.threads)
         return
@@ -169,16 +181,24 @@ def mean_wait(unit: Unit, pipeline: str) -> Generator[Wait, None, int]:
     """Wait for the next full stage and return it."""
     stage, phase = unit.cursor(pipeline, "use")
     full = unit.full_barrier(pipeline, stage)
-    yield Wait(lambda: full.passed(phase), f"full[{stage}] of ring {pipeline}", full)
+    if not _follows(unit, pipeline):
+        yield Wait(lambda: full.passed(phase), f"full[{stage}] of ring {pipeline}", full)
     unit.advance(pipeline, "use")
     return stage
 
 
 def mean_release(unit: Unit, pipeline: str, stage: int) -> None:
     """Hand a stage back."""
-    ranks = range(unit.cluster_size) if _ring(unit, pipeline).multicast else [None]
+    if _follows(unit, pipeline):
+        return
+    ranks = range(unit.cluster_size) if _ring(unit, pipeline).clustered else [None]
     for rank in ranks:
         unit.empty_barrier(pipeline, stage, rank).arrive(unit.threads // 32)
+
+
+def _follows(unit: Unit, pipeline: str) -> bool:
+    """Whether the ring is a pair's, and the other CTA uses it for this one."""
+    return _ring(unit, pipeline).pair and unit.block_rank != pairs.LEADER
 
 
 # -- the primitives --------------------------------------------------------------------------------
@@ -278,7 +298,8 @@ _ROWS = {
         "wait",
         _do_wait,
         _call_wait,
-        "Wait until the next stage of the ring is full and return its slot.",
+        "Wait until the next stage of the ring is full and return its slot. In a paired ring only"
+        " the CTA that leads waits, for the fills of both.",
     ),
     "release": (
         "arrive",

@@ -76,8 +76,27 @@ __device__ __forceinline__ void mbar_arrive_remote(unsigned bar, unsigned rank, 
     return f"{cg.helper('mbar_arrive_remote', code)}({bar}, {rank}, {count});"
 
 
-def expect_tx(cg: Emitter, bar: str, tx: str) -> str:
-    """``tx`` more bytes are expected in the phase; no arrival."""
+def address_in(cg: Emitter, bar: str, rank: str) -> str:
+    """The address of the same barrier of CTA ``rank`` in the cluster's window (mapa)."""
+    code = """\
+__device__ __forceinline__ unsigned mbar_in(unsigned bar, unsigned rank) {
+  unsigned there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(bar), "r"(rank));
+  return there;
+}"""
+    return f"{cg.helper('mbar_in', code)}({bar}, {rank})"
+
+
+def expect_tx(cg: Emitter, bar: str, tx: str, rank: str | None = None) -> str:
+    """``tx`` more bytes are expected in the phase, of CTA ``rank``'s barrier; no arrival."""
+    if rank is not None:
+        code = """\
+__device__ __forceinline__ void mbar_expect_tx_remote(unsigned bar, unsigned bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;"
+               ::"r"(bar), "r"(bytes) : "memory");
+}"""
+        name = cg.helper("mbar_expect_tx_remote", code)
+        return f"{name}({address_in(cg, bar, rank)}, {tx});"
     code = """\
 __device__ __forceinline__ void mbar_expect_tx(unsigned bar, unsigned bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
@@ -86,8 +105,16 @@ __device__ __forceinline__ void mbar_expect_tx(unsigned bar, unsigned bytes) {
     return f"{cg.helper('mbar_expect_tx', code)}({bar}, {tx});"
 
 
-def arrive_expect_tx(cg: Emitter, bar: str, tx: str) -> str:
-    """One arrival that first announces ``tx`` bytes."""
+def arrive_expect_tx(cg: Emitter, bar: str, tx: str, rank: str | None = None) -> str:
+    """One arrival that first announces ``tx`` bytes, on CTA ``rank``'s barrier."""
+    if rank is not None:
+        code = """\
+__device__ __forceinline__ void mbar_arrive_expect_tx_remote(unsigned bar, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;"
+               ::"r"(bar), "r"(bytes) : "memory");
+}"""
+        name = cg.helper("mbar_arrive_expect_tx_remote", code)
+        return f"{name}({address_in(cg, bar, rank)}, {tx});"
     code = """\
 __device__ __forceinline__ void mbar_arrive_expect_tx(unsigned bar, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"

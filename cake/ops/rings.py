@@ -16,6 +16,8 @@ construction.
   for first.
 * Each consumer warp arrives once on the empty barrier, of every CTA of the cluster if the ring is
   multicast.
+* In a paired ring the producers of both CTAs announce their bytes to the full barrier of the CTA
+  that leads, and arrive there. Only its consumer waits; it releases the slot in both CTAs.
 
 PTX ISA, "Parallel Synchronization: mbarrier" and "Memory Consistency Model: proxies".
 """
@@ -28,7 +30,7 @@ from functools import lru_cache
 from typing import Literal
 
 from cake.ir.nodes import Block, Call, walk_calls
-from cake.ir.program import Cluster, Pipeline, Program, Role
+from cake.ir.program import PAIR, Cluster, Pipeline, Program, Role
 from cake.ir.types import Resource
 from cake.ops.ring_fills import Fill, FillKind, Site, accesses, fills_of
 
@@ -108,7 +110,8 @@ def ring_facts(program: Program, pipeline: str) -> RingFacts:
     fills, stray = fills_of(ring, program.body_of(ring.producer))
     proxies = frozenset(_read_proxies(program.body_of(ring.consumer), ring))
     kinds = {k for f in fills for k in f.kinds}
-    threads = "cp_async" in kinds and "store" not in kinds and "async" not in proxies
+    alone = "cp_async" in kinds and "store" not in kinds and "async" not in proxies
+    threads = alone and not ring.pair
     peers = _cluster_size(program) if ring.multicast else 1
     return RingFacts(
         pipeline=pipeline,
@@ -117,7 +120,7 @@ def ring_facts(program: Program, pipeline: str) -> RingFacts:
             replace(f, early=not threads and f.kinds == frozenset({"copy"})) for f in fills
         ),
         arrival="threads" if threads else "warps",
-        full_count=producer.warps * (32 if threads else 1),
+        full_count=producer.warps * (32 if threads else 1) * (PAIR if ring.pair else 1),
         empty_count=consumer.warps * peers,
         consumer_proxies=proxies,
         fence="async" in proxies and bool(kinds - {"copy"}),

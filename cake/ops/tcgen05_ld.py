@@ -49,7 +49,7 @@ def _meaning(unit: Unit, call: Call) -> Any:
     tile, t = call.args[0], call.type
     assert isinstance(tile, View)
     assert isinstance(t, RegArray)
-    memory, first = unit.tensor_memory, tile_column(unit, tile) + static(call, "column")
+    memory, first = unit.tensor_memory(), tile_column(unit, tile) + static(call, "column")
     block = f"columns [{first}, {first + t.length})"
     facts = {"column": first, "columns": t.length}
     if memory.busy(first, t.length):

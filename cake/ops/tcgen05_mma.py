@@ -1,6 +1,7 @@
-"""``tcgen05_mma``: a product of two shared tiles into tensor memory (sm_100a), one CTA.
+"""``tcgen05_mma``: a product of shared tiles into tensor memory (sm_100a), by a CTA or a pair.
 
 One thread issues; the product is asynchronous and its completion is told by ``tcgen05_commit``.
+In a pair, each CTA holds 128 rows of A and of the accumulator, and half of the columns of B.
 Operands are K-major swizzled views, described as for wgmma with other constants. (PTX ISA,
 "tcgen05 Matrix Descriptors", "Instruction descriptor".)
 """
@@ -13,9 +14,9 @@ import numpy as np
 
 from cake.ir.dtypes import BF16, E4M3, E5M2, F16, TF32, DType, numpy_dtype
 from cake.ir.nodes import Call, Const, Expr, View
-from cake.ir.program import Smem
+from cake.ir.program import PAIR, Smem, Tmem
 from cake.ir.types import SmemView, TmemView, Void
-from cake.ops import check
+from cake.ops import check, pairs
 from cake.ops.base import Access, Cost, Effects, Param, Primitive, Typed, TypingContext, register
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
@@ -41,24 +42,32 @@ def _typing(t: TypingContext, call: Call) -> Typed:
     tile, d = typed_tile(t, call.args[0], "the accumulator")
     a, a_tile = typed_operand(t, call.args[1], "a", False)
     b, b_tile = typed_operand(t, call.args[2], "b", False)
-    (rows, depth), (k, n) = logical_shape(a_tile), logical_shape(b_tile)
+    tiles = t.resource(tile.base)
+    assert isinstance(tiles, Tmem)
+    group = PAIR if tiles.pair else 1
+    (rows, depth), (k, part) = logical_shape(a_tile), logical_shape(b_tile)
+    n = part * group
     if (rows, n) != d.shape:
-        t.fail(f"A has {rows} rows and B {n} columns, the accumulator is {d}", tile)
+        both = f" in each of {group} CTAs" if tiles.pair else ""
+        t.fail(f"A has {rows} rows and B {part} columns{both}, the accumulator is {d}", tile)
     if k != depth:
         t.fail(
-            f"A is {rows}x{depth} and B is {k}x{n}: the inner dimensions differ",
+            f"A is {rows}x{depth} and B is {k}x{part}: the inner dimensions differ",
             b,
             facts={"k_of_a": depth, "k_of_b": k},
         )
     form = t.target.tcgen05_form(
-        a_tile.dtype.name, b_tile.dtype.name, d.dtype.name, m=LANES, n=n, cta_group=1
+        a_tile.dtype.name, b_tile.dtype.name, d.dtype.name, m=LANES * group, n=n, cta_group=group
     )
     if form is None or a_tile.dtype not in KIND or b_tile.dtype not in KIND:
         t.fail(
-            f"{a_tile.dtype} x {b_tile.dtype} -> {d.dtype} with m = {rows} and n = {n} is not"
-            " admitted",
+            f"{a_tile.dtype} x {b_tile.dtype} -> {d.dtype} with m = {rows * group} and n = {n} is"
+            " not admitted",
             b,
-            helps=("n is a multiple of 16 up to 256; operands are f16, bf16, tf32, e4m3 or e5m2",),
+            helps=(
+                f"n is a multiple of {16 * group} up to 256; operands are f16, bf16, tf32, e4m3 or"
+                " e5m2",
+            ),
         )
     if k % form.k:
         t.fail(f"K must be a multiple of {form.k} for {a_tile.dtype}, got {k}", b)
@@ -87,50 +96,66 @@ def _operands(call: Call) -> tuple[View, View, DType, tuple[int, int]]:
 
 
 def _meaning(unit: Unit, call: Call) -> None:
-    a, b, dtype, (_, n) = _operands(call)
+    if not pairs.acts(unit):
+        return
+    a, b, dtype, _ = _operands(call)
     tile, init = call.args[0], call.args[3]
     assert isinstance(tile, View)
     assert isinstance(tile.type, TmemView)
-    kind, memory, column = tile.type.dtype, unit.tensor_memory, tile_column(unit, tile)
+    kind, n, column = tile.type.dtype, tile.type.shape[1], tile_column(unit, tile)
+    ranks = pairs.ranks(unit.program)
+    memories = [unit.tensor_memory(rank) for rank in ranks]
     overwrite = init is not None and bool(unit.eval(init))
     check_offsets(unit, call, a, "a")
     check_offsets(unit, call, b, "b")
     left, right = freeze(unit, a), freeze(unit, b)
 
-    def fetch() -> tuple[Any, Any]:
-        x, y = (unit.smem_read(view, proxy="async") for view in (left, right))
-        return wide(x, dtype), wide(y, dtype)
+    def read(view: Expr) -> list[Any]:
+        return [wide(unit.smem_read(view, proxy="async", peer=rank), dtype) for rank in ranks]
 
-    def land(operands: tuple[Any, Any]) -> None:
+    def fetch() -> tuple[list[Any], Any]:
+        """The rows of each CTA, and the columns of all."""
+        return read(left), np.concatenate(read(right), axis=1)
+
+    def land(operands: tuple[list[Any], Any]) -> None:
         zero = np.zeros((LANES, n), numpy_dtype(kind))
-        before = zero if overwrite else memory.read(column, n, kind)
-        memory.write(column, accumulate(before, *operands, K_BYTES // dtype.bytes))
+        for memory, rows in zip(memories, operands[0], strict=True):
+            before = zero if overwrite else memory.read(column, n, kind)
+            memory.write(column, accumulate(before, rows, operands[1], K_BYTES // dtype.bytes))
 
-    memory.issue(column, n)
+    for memory in memories:
+        memory.issue(column, n)
     unit.issue("tcgen05", fetch, land)
 
 
 def _cost(call: Call, threads: int) -> Cost:
-    _, _, dtype, (k, n) = _operands(call)
+    tile, (_, _, dtype, (k, part)) = call.args[0], _operands(call)
+    assert tile is not None
+    assert isinstance(tile.type, TmemView)
     return Cost(
-        tensor=LANES * n * k,
+        tensor=LANES * tile.type.shape[1] * k,
         tensor_dtype=dtype.name,
         issue=2 * k * dtype.bytes // K_BYTES,
-        smem=k * dtype.bytes * (n + LANES),
+        smem=k * dtype.bytes * (part + LANES),
     )
 
 
-def instruction_descriptor(a: DType, b: DType, n: int) -> int:
-    """Types, sizes and majorness of an instruction with an f32 accumulator and K-major operands."""
-    return 1 << 4 | _FORMAT[a] << 7 | _FORMAT[b] << 10 | n // 8 << 17 | LANES // 16 << 24
+def instruction_descriptor(a: DType, b: DType, m: int, n: int) -> int:
+    """Types, sizes and majorness of an instruction with an f32 accumulator and K-major operands.
+
+    ``m`` and ``n`` are those of the whole product, of both CTAs of a pair.
+    """
+    return 1 << 4 | _FORMAT[a] << 7 | _FORMAT[b] << 10 | n // 8 << 17 | m // 16 << 24
 
 
 def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
-    a, b, dtype, (_, n) = _operands(call)
+    a, b, dtype, (_, part) = _operands(call)
     tile, init = call.args[0], call.args[3]
     assert isinstance(tile, View)
     assert isinstance(a.type, SmemView)
-    kind, words = KIND[dtype], instruction_descriptor(a.type.dtype, dtype, n)
+    group = pairs.group(cg.program)
+    kind = KIND[dtype]
+    words = instruction_descriptor(a.type.dtype, dtype, LANES * group, part * group)
     code = f"""\
 __device__ __forceinline__ void tcgen05_mma_{kind}(
     unsigned d, unsigned long long a, unsigned long long b, unsigned form, unsigned accumulate) {{
@@ -138,13 +163,13 @@ __device__ __forceinline__ void tcgen05_mma_{kind}(
       "{{\\n"
       ".reg .pred p;\\n"
       "setp.ne.b32 p, %4, 0;\\n"
-      "tcgen05.mma.cta_group::1.kind::{kind} [%0], %1, %2, %3, p;\\n"
+      "tcgen05.mma.cta_group::{group}.kind::{kind} [%0], %1, %2, %3, p;\\n"
       "}}\\n" ::"r"(d), "l"(a), "l"(b), "r"(form), "r"(accumulate) : "memory");
 }}"""
     name = cg.helper(f"tcgen05_mma_{kind}", code)
     a_steps = matrix_operand(a, _buffer(cg, a), "a").steps
     b_steps = matrix_operand(b, _buffer(cg, b), "b").steps
-    with cg.elected():
+    with pairs.issuing(cg):
         d, left, right = cg.fresh("d"), cg.fresh("a"), cg.fresh("b")
         cg.line(f"const unsigned {d} = {tile_address(cg, tile)};")
         cg.line(f"const unsigned long long {left} = {_descriptor(cg, a)};")
@@ -195,7 +220,9 @@ register(
         doc="One thread starts acc (128, N) += A (128, K) . B (K, N). `acc` is a tile of tensor"
         " memory of f32; `a` a K-major swizzled view; `b` is `W.T` of a view stored (N, K). N is a"
         " multiple of 16 up to 256. init=True (or a uniform bool) starts from zero. Products of one"
-        " warp follow one another in order; tcgen05_commit tells of their completion.",
+        " warp follow one another in order; tcgen05_commit tells of their completion. With paired"
+        " tensor memory the CTA that leads issues for both: each CTA has its 128 rows of `a` and of"
+        " `acc`, and half of the N columns in its `b`; N is a multiple of 32.",
         source="PTX ISA 9.0, tcgen05.mma, Matrix Descriptor, Instruction descriptor",
         typing=_typing,
         effects=_effects,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cake.ir.nodes import Call, ResourceRef
-from cake.ir.program import Barrier, Pipeline
+from cake.ir.program import PAIR, Barrier, Pipeline
 from cake.ir.types import Resource, Slot
-from cake.ops import completion
+from cake.ops import completion, pairs
 from cake.ops.base import Effects, Param, SyncEffect, Typed, TypingContext
 from cake.ops.emit import Emitter
 from cake.ops.machine import Unit
@@ -39,8 +39,9 @@ def _meaning(unit: Unit, call: Call) -> None:
     assert slot is not None
     stage = int(unit.eval(slot))
     ring = isinstance(unit.resource(ref.name), Pipeline)
-    barrier = unit.empty_barrier(ref.name, stage) if ring else unit.mbarrier(ref.name, stage)
-    unit.arrive_when_done("tcgen05", barrier, 1)
+    for rank in pairs.ranks(unit.program) if pairs.acts(unit) else ():
+        of = unit.empty_barrier if ring else unit.mbarrier
+        unit.arrive_when_done("tcgen05", of(ref.name, stage, rank), 1)
 
 
 def _emit(cg: Emitter, call: Call) -> None:
@@ -50,14 +51,18 @@ def _emit(cg: Emitter, call: Call) -> None:
     stage = cg.scalar(slot)
     ring = isinstance(cg.resource(ref.name), Pipeline)
     barrier = cg.empty_barrier(ref.name, stage) if ring else cg.mbarrier(ref.name, stage)
-    code = """\
-__device__ __forceinline__ void tcgen05_commit(unsigned bar) {
+    operands, tail, mask = "[%0]", "", ""
+    if pairs.group(cg.program) == PAIR:
+        operands, tail, mask = "[%0], %1", ".multicast::cluster", f', "h"((short){(1 << PAIR) - 1})'
+    code = f"""\
+__device__ __forceinline__ void tcgen05_commit(unsigned bar) {{
   asm volatile(
-      "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
-      ::"r"(bar) : "memory");
-}"""
+      "tcgen05.commit.cta_group::{pairs.group(cg.program)}.mbarrier::arrive::one"
+      ".shared::cluster{tail}.b64 {operands};"
+      ::"r"(bar){mask} : "memory");
+}}"""
     name = cg.helper("tcgen05_commit", code)
-    with cg.elected():
+    with pairs.issuing(cg):
         cg.line(f"{name}({barrier});")
 
 
@@ -80,8 +85,9 @@ define(
     more_effects=_releases,
     params=(Param("to", "resource"), Param("slot")),
     doc="One arrival once all tcgen05_mma of this warp so far are complete. `to` is an mbarrier and"
-    " `slot` its slot, or a ring and a slot of it, which this releases in place of release.",
-    source="PTX ISA 9.0, tcgen05.commit",
+    " `slot` its slot, or a ring and a slot of it, which this releases in place of release. With"
+    " paired tensor memory the CTA that leads commits, and the arrival is made in both CTAs.",
+    source="PTX ISA 9.0, tcgen05.commit, .multicast::cluster",
     typing=_typing,
     meaning=_meaning,
     emit=_emit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from cake.ops.tma_boxes import (
     typed_boxes,
 )
 
+_Form = Literal["own", "multicast", "pair"]
 CACHE_HINTS = ("evict_first", "evict_last", "evict_normal")
 
 
@@ -52,6 +53,8 @@ def _typing(t: TypingContext, call: Call) -> Type | Typed:
     if parts > 1 and ring is not None:
         declared = t.resource(ring)
         assert isinstance(declared, Pipeline)
+        if declared.pair:
+            t.fail(f"each CTA of a pair loads its own part, so ring {ring} takes no multicast")
         if not declared.multicast:
             t.fail(
                 f"a multicast copy writes the other CTAs' stages too, but ring {ring} is local",
@@ -120,7 +123,9 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
     view, place = tile_of(call.args[0])[0], place_of(call.args[1])
     parts = cluster_parts(call, cg.program.resources)
     bar = completion.address(cg, call, view)
-    name = _helper(cg, len(place.index), parts > 1, static(call, "cache"))
+    form: _Form = "pair" if completion.in_pair(cg, call, view) else "own"
+    form = "multicast" if parts > 1 else form
+    name = _helper(cg, len(place.index), form, static(call, "cache"))
     mask = f", {(1 << parts) - 1}" if parts > 1 else ""
     with cg.elected():
         for tensor_map, to, coordinates in tma_copies(
@@ -129,17 +134,20 @@ def _emit(cg: Emitter, call: Call, dest: str | None) -> None:
             cg.line(f"{name}({to}, {tensor_map}, {bar}, {', '.join(coordinates)}{mask});")
 
 
-def _helper(cg: Emitter, rank: int, multicast: bool, cache: str | None) -> str:
+def _helper(cg: Emitter, rank: int, form: _Form, cache: str | None) -> str:
+    """The copy instruction; ``pair``: its barrier may lie in the other CTA of the pair."""
     name = f"tma_load_{rank}d"
     parameters = ["unsigned to", "const void* map", "unsigned bar"]
     parameters += [f"int c{i}" for i in range(rank)]
     operands = ['"r"(to)', '"l"(map)', '"r"(bar)', *(f'"r"(c{i})' for i in range(rank))]
     box = ", ".join(f"%{3 + i}" for i in range(rank))
     # A copy into the own CTA needs no cluster; .shared::cluster without one is slow on sm_120a.
-    op = f"cp.async.bulk.tensor.{rank}d.shared::{'cluster' if multicast else 'cta'}.global"
+    op = f"cp.async.bulk.tensor.{rank}d.shared::{'cta' if form == 'own' else 'cluster'}.global"
     op += ".mbarrier::complete_tx::bytes"
     tail = ""
-    if multicast:
+    if form == "pair":
+        name, op = f"{name}_pair", f"{op}.cta_group::2"
+    if form == "multicast":
         name, op = f"{name}_multicast", f"{op}.multicast::cluster"
         tail += f", %{len(operands)}"
         parameters.append("unsigned short ctas")

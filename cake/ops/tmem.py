@@ -15,7 +15,7 @@ from cake.ir.dtypes import F32, I32, U32
 from cake.ir.nodes import Call, Expr, ResourceRef, View, walk_calls
 from cake.ir.program import Program, Tmem
 from cake.ir.types import SmemView, TmemView, Type, Void
-from cake.ops import check
+from cake.ops import check, pairs
 from cake.ops.base import (
     Access,
     Cost,
@@ -143,7 +143,7 @@ def _free_effects(call: Call) -> Effects:
 def _alloc_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
     tiles, word = _declared(unit, call), call.args[1]
     assert word is not None
-    memory, count = unit.tensor_memory, columns(tiles)
+    memory, count = unit.tensor_memory(), columns(tiles)
     yield Wait(
         lambda: memory.free_block(count) is not None, f"{count} free columns of tensor memory"
     )
@@ -153,7 +153,7 @@ def _alloc_meaning(unit: Unit, call: Call) -> Iterator[Wait]:
 def _free_meaning(unit: Unit, call: Call) -> None:
     tiles = _declared(unit, call)
     column = int(unit.smem_read(_word(unit.program, tiles.name), []))
-    unit.tensor_memory.free(column, columns(tiles))
+    unit.tensor_memory().free(column, columns(tiles))
 
 
 def _cost(call: Call, threads: int) -> Cost:
@@ -163,27 +163,28 @@ def _cost(call: Call, threads: int) -> Cost:
 def _emit_alloc(cg: Emitter, call: Call, dest: str | None) -> None:
     tiles, word = _declared(cg, call), call.args[1]
     assert word is not None
-    code = """\
-__device__ __forceinline__ void tmem_alloc(unsigned to, unsigned columns) {
-  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;"
+    group = f"cta_group::{pairs.group(cg.program)}"
+    code = f"""\
+__device__ __forceinline__ void tmem_alloc(unsigned to, unsigned columns) {{
+  asm volatile("tcgen05.alloc.{group}.sync.aligned.shared::cta.b32 [%0], %1;"
                ::"r"(to), "r"(columns) : "memory");
-}"""
+}}"""
     cg.line(f"{cg.helper('tmem_alloc', code)}({cg.smem_address(word)}, {columns(tiles)});")
     if cg.program.find(Tmem)[-1] is tiles:
-        code = """\
-__device__ __forceinline__ void tmem_relinquish() {
-  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
-}"""
+        code = f"""\
+__device__ __forceinline__ void tmem_relinquish() {{
+  asm volatile("tcgen05.relinquish_alloc_permit.{group}.sync.aligned;" ::: "memory");
+}}"""
         cg.line(f"{cg.helper('tmem_relinquish', code)}();")
 
 
 def _emit_free(cg: Emitter, call: Call, dest: str | None) -> None:
     tiles = _declared(cg, call)
-    code = """\
-__device__ __forceinline__ void tmem_free(unsigned at, unsigned columns) {
-  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;"
+    code = f"""\
+__device__ __forceinline__ void tmem_free(unsigned at, unsigned columns) {{
+  asm volatile("tcgen05.dealloc.cta_group::{pairs.group(cg.program)}.sync.aligned.b32 %0, %1;"
                ::"r"(at), "r"(columns) : "memory");
-}"""
+}}"""
     load = load_element(cg, Form("shared"), U32)
     at = f"{load}({cg.smem_address(_word(cg.program, tiles.name))})"
     cg.line(f"{cg.helper('tmem_free', code)}({at}, {columns(tiles)});")
@@ -197,8 +198,9 @@ register(
         params=(_TILES, Param("word", "place")),
         doc="One warp allocates all stages of `tiles` and has their address written to the u32"
         " `word` of shared memory, which stays as it is as long as the tiles are in use. A CTA"
-        " barrier follows before anyone else uses them. The allocation of the last declared tiles"
-        " gives up the right to allocate, so allocate in the order of declaration.",
+        " barrier follows before anyone else uses them; in a pair a warp of each CTA allocates, and"
+        " a cluster barrier follows. The allocation of the last declared tiles gives up the right"
+        " to allocate, so allocate in the order of declaration.",
         source=_SOURCE,
         typing=_alloc_typing,
         effects=_alloc_effects,
@@ -215,7 +217,8 @@ register(
         name="tmem_free",
         params=(_TILES,),
         doc="The warp that allocated `tiles` frees them, once every use by any warp is complete and"
-        " ordered before by a barrier. Nothing may be allocated when the CTA ends.",
+        " ordered before by a barrier. In a pair that is a cluster barrier, and a warp of each CTA"
+        " frees. Nothing may be allocated when the CTA ends.",
         source=_SOURCE,
         typing=_free_typing,
         effects=_free_effects,

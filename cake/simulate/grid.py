@@ -18,13 +18,13 @@ def coordinates(
 ) -> tuple[int, ...] | None:
     """Coordinates of tile ``index``, outermost first.
 
-    A tile that does not exist is None, unless rings are multicast: then its CTA still takes part,
-    with a coordinate outside.
+    A tile that does not exist is None, unless rings span the cluster: then its CTA still takes
+    part, with a coordinate outside.
     """
     walk = walk_of(program, tiles)
     point = tile_at(walk, extents, index)
     rings: tuple[Pipeline, ...] = program.find(Pipeline)
-    if point is None and any(r.multicast for r in rings):
+    if point is None and any(r.clustered for r in rings):
         padded = list(extents)
         padded[walk.axis] = -(-padded[walk.axis] // walk.cluster) * walk.cluster
         return tile_at(walk, padded, index)

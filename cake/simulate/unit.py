@@ -55,9 +55,8 @@ class UnitState(MemoryUnit):
         self.cluster_size = len(cta.cluster)
         self.cursors: dict[tuple[str, str], tuple[int, int]] = {}
 
-    @property
-    def tensor_memory(self) -> TensorMemory:
-        return self.cta.tensor_memory
+    def tensor_memory(self, rank: int | None = None) -> TensorMemory:
+        return self.cta.peer(rank).tensor_memory
 
     def clock(self) -> int:
         return next(self.cta.launch.ticks)

@@ -74,8 +74,9 @@ def test_a_product_assembles(target: str) -> None:
 
 
 def test_the_instruction_descriptor_follows_the_manual() -> None:
-    assert instruction_descriptor(BF16, BF16, 256) == 0x08400490
-    assert instruction_descriptor(F16, F16, 64) == 0x08100010
+    assert instruction_descriptor(BF16, BF16, 128, 256) == 0x08400490
+    assert instruction_descriptor(F16, F16, 128, 64) == 0x08100010
+    assert instruction_descriptor(BF16, BF16, 256, 256) == 0x10400490
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from cake.verify.phase.outline import Act
 from cake.verify.phase.places import Places
 from cake.verify.phase.regions import box_cells
 from cake.verify.phase.scalars import Compiler
-from cake.verify.phase.signals import Signals
+from cake.verify.phase.signals import Signals, product_ranks
 from cake.verify.phase.targets import WARPS, Targets
 from cake.verify.phase.unit import Beyond, Part, Unit, known, reference
 from cake.verify.phase.wiring import Wiring
@@ -185,6 +185,9 @@ class Performer:
         engine: Engine = effects[0].completes  # type: ignore[assignment]
         if engine == "tcgen05" and effects[0].proxy == "generic":
             engine = "tcgen05_ld"
+        if engine == "tcgen05":
+            self._product(unit, call, effects)
+            return
         if engine in _ELECTED:
             unit.one(ev.Issue(call.loc, engine, self._located(unit, call, effects, unit.whole)))
             return
@@ -197,6 +200,14 @@ class Performer:
             accesses = self._located(unit, call, effects, part)
             held = act.target if engine == "tcgen05_ld" else None
             events.append(ev.Issue(call.loc, engine, accesses, held))
+
+    def _product(self, unit: Unit, call: Call, effects: list[Effect]) -> None:
+        """A product in tensor memory, with the memory of all CTAs that take part."""
+        ranks = product_ranks(self.program, unit)
+        located = self._located(unit, call, effects, unit.whole) if ranks else ()
+        there = tuple(replace(a, key=(a.key[0], r, *a.key[2:])) for r in ranks for a in located)
+        if there:
+            unit.one(ev.Issue(call.loc, "tcgen05", there))
 
     # -- copies ------------------------------------------------------------------------------------
 
@@ -238,7 +249,7 @@ class Performer:
         assert ring is not None
         assert view.stage is not None
         stage = known(self.compiler, unit, view.stage, "the stage")
-        return self.signals.ring("full", ring, stage, rank)
+        return self.signals.full(ring, stage, rank)
 
 
 def _name(e: Expr | None) -> str | None:

@@ -129,7 +129,7 @@ class Scenarios:
         self.expander = expander
         self.program = expander.program
         self.sizes = Sizes(expander)
-        self.padded = any(r.multicast for r in self.program.find(Pipeline))
+        self.padded = any(r.clustered for r in self.program.find(Pipeline))
 
     def all(self) -> Iterator[Scenario]:
         """Every scenario."""
@@ -175,7 +175,7 @@ class Scenarios:
     def _tile(
         self, decl: Grid | Tiles, extents: Sequence[int], index: int, padding: Sequence[int]
     ) -> Point | None:
-        """A tile of the walk; with multicast rings, one beyond the end takes part as well."""
+        """A tile of the walk; with rings of a cluster, one beyond the end takes part as well."""
         walk = walk_of(self.program, decl)
         found = tile_at(walk, extents, index)
         if found is None and padding:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from cake.diag import Span
 from cake.ir.nodes import Bracket, Call
-from cake.ir.program import Program
+from cake.ir.program import PAIR, Pipeline, Program
+from cake.ops import pairs
 from cake.ops.base import SyncEffect, operand, static
 from cake.ops.ring_fills import Fill
 from cake.verify.phase import events as ev
@@ -36,7 +37,7 @@ class Signals:
             raise Beyond(f"the bytes of a fill of ring {ring}: {fill.why}")
         stage, parity = self._step(unit, ring, "fill")
         unit.all(ev.Wait(site.loc, self.ring("empty", ring, stage, unit.rank), parity ^ 1))
-        full = self.ring("full", ring, stage, unit.rank)
+        full = self.full(ring, stage, unit.rank)
         if fill.bytes:
             unit.one(ev.Expect(site.loc, full, fill.bytes))
         if fill.early:
@@ -49,7 +50,7 @@ class Signals:
         fill = self._fill(ring, site)
         if fill.early:
             return
-        full = self.ring("full", ring, stage, unit.rank)
+        full = self.full(ring, stage, unit.rank)
         if facts.arrival == "threads":
             for part, events in zip(unit.parts, unit.lists, strict=True):
                 events.append(ev.ArriveWhenDone(site.loc, full, part.threads, "cp_async"))
@@ -61,16 +62,32 @@ class Signals:
         _arrive(unit, site.loc, full)
 
     def wait(self, unit: Unit, ring: str, place: Span) -> int:
-        """Wait for a full slot; returns the stage."""
+        """Wait for a full slot; returns the stage. In a pair only the leader waits."""
         stage, parity = self._step(unit, ring, "use")
-        unit.all(ev.Wait(place, self.ring("full", ring, stage, unit.rank), parity))
+        if self._leads(unit, ring):
+            unit.all(ev.Wait(place, self.ring("full", ring, stage, unit.rank), parity))
         return stage
 
     def release(self, unit: Unit, ring: str, stage: int, place: Span) -> None:
-        """Hand a slot back, to every CTA of the cluster if the ring is multicast."""
-        multicast = getattr(self.program.resource(ring), "multicast", False)
-        for rank in self.wiring.ranks if multicast else (unit.rank,):
+        """Hand a slot back, to every CTA of the cluster if the ring is theirs together."""
+        if not self._leads(unit, ring):
+            return
+        for rank in self.wiring.ranks if self._pipeline(ring).clustered else (unit.rank,):
             _arrive(unit, place, self.ring("empty", ring, stage, rank))
+
+    def _pipeline(self, ring: str) -> Pipeline:
+        declared = self.program.resource(ring)
+        assert isinstance(declared, Pipeline)
+        return declared
+
+    def _leads(self, unit: Unit, ring: str) -> bool:
+        """Whether this CTA uses the ring itself, not the other one of a pair for it."""
+        return not self._pipeline(ring).pair or unit.rank == pairs.LEADER
+
+    def full(self, ring: str, stage: int, rank: int) -> int:
+        """The number of the full barrier that counts the fills of CTA ``rank``."""
+        home = pairs.home(self._pipeline(ring))
+        return self.ring("full", ring, stage, rank if home is None else home)
 
     def ring(self, side: BarrierKind, ring: str, stage: int, rank: int) -> int:
         """The number of a ring's barrier."""
@@ -131,13 +148,14 @@ class Signals:
         unit.all(ev.Wait(act.call.loc, barrier, bit))
 
     def tcgen05_commit(self, unit: Unit, act: Act) -> None:
-        """``tcgen05_commit``, to a ring's slot or to an mbarrier."""
+        """``tcgen05_commit``, to a ring's slot or to an mbarrier; in both CTAs of a pair."""
         slot, name = self.slot(unit, act.call), reference(act.call)
-        if SyncEffect("arrive", "pipeline") in act.effects:
-            barrier = self.ring("empty", name, slot, unit.rank)
-        else:
-            barrier = self.mbarrier(name, slot, unit.rank)
-        unit.one(ev.ArriveWhenDone(act.call.loc, barrier, 1, "tcgen05"))
+        for rank in product_ranks(self.program, unit):
+            if SyncEffect("arrive", "pipeline") in act.effects:
+                barrier = self.ring("empty", name, slot, rank)
+            else:
+                barrier = self.mbarrier(name, slot, rank)
+            unit.one(ev.ArriveWhenDone(act.call.loc, barrier, 1, "tcgen05"))
 
     # -- hardware barriers -------------------------------------------------------------------------
 
@@ -171,6 +189,16 @@ class Signals:
         if number is None:
             raise Beyond(f"slot {slot} of {name}, which it does not have")
         return number
+
+
+def product_ranks(program: Program, unit: Unit) -> tuple[int, ...]:
+    """The CTAs that take part in a product which this unit's warp issues; none if it issues none.
+
+    The leader of a pair issues for both.
+    """
+    if pairs.group(program) == 1:
+        return (unit.rank,)
+    return tuple(range(PAIR)) if unit.rank == pairs.LEADER else ()
 
 
 def _arrive(unit: Unit, place: Span, barrier: int, count: int = 1) -> None:
