@@ -16,6 +16,7 @@ from cake.codegen.hostexpr import HostExpr
 from cake.diag import CakeError, Diagnostic
 from cake.ir.dtypes import DTYPES, DType
 from cake.ir.program import Program
+from cake.kernels.layouts import refused_layouts
 from cake.kernels.library import ScheduleFile
 from cake.kernels.tensors import misfits
 from cake.lang.elaborate import Parsed, parse
@@ -87,6 +88,8 @@ def launchable(programs: Sequence[Program], problem: Problem) -> str:
     problems = list(dict.fromkeys(misfits(programs, problem)))
     if not problems:
         problems += [text for p in programs for text in _refusals(p, problem)]
+    if not problems:
+        problems += [text for p in programs for text in refused_layouts(p, problem)]
     return "; ".join(problems)
 
 

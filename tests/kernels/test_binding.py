@@ -114,3 +114,12 @@ def test_a_transposed_operand_does_not_fit_although_its_extents_do() -> None:
     programs = bind(gemm, problem(contract, square, "bf16")).programs
     kn = problem(contract, {**square, "b_layout": "kn"}, "bf16")
     assert launchable(programs, kn) == "tensor b is [N, K], the problem has [K=64, N=64]"
+
+
+def test_rows_that_tma_cannot_address_are_refused_before_the_launch() -> None:
+    contract = get("gemm")
+    by_name = {f.name: f for f in schedules("gemm", "sm_90a")}
+    odd = problem(contract, {"M": 64, "N": 64, "K": 100}, "bf16")
+    with pytest.raises(Misfit, match="a stride is 200 bytes, which is not a multiple of 16"):
+        bind(by_name["sm_90a"], odd)
+    bind(by_name["sm_90a"], problem(contract, {"M": 64, "N": 64, "K": 104}, "bf16"))
