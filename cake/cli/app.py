@@ -26,6 +26,7 @@ COMMANDS = {
     "build": "Compile a schedule to a cubin, with facts and findings.",
     "judge": "Decide whether a schedule computes what a workload asks for.",
     "bench": "Time a schedule against a baseline on this machine's GPU.",
+    "selftest": "Check that the judge catches cheats and passes what is right.",
     "evolve": "Search for the fastest schedule of a workload.",
     "explain": "Print the page of a finding.",
     "rules": "List the rules of the verifier.",

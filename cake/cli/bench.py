@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from cake.cli.judging import PLUGINS, candidate, finish, judged
+from cake.cli.judging import candidate, finish, judged, plugins, runner_option
 from cake.cli.options import cake_command, schedule_options
 from cake.cli.output import Output
-from cake.cli.sources import read
 from cake.cli.status import Status
 from cake.cli.workload import (
     cases_of,
@@ -28,6 +27,7 @@ _FAMILY = "normal"
 
 @cake_command("bench")
 @schedule_options
+@runner_option
 @workload_option(required=True)
 @shape_option
 @set_option
@@ -39,6 +39,7 @@ def command(
     file: str,
     meta: Mapping[str, Any],
     target: str | None,
+    runner: str | None,
     workload: str,
     shapes: tuple[str, ...],
     shape_set: str | None,
@@ -58,7 +59,7 @@ def command(
         raise click.UsageError(f"--baseline: {workload} has {known}, not {baseline}")
     chosen = contract.baselines[0] if baseline is None else baseline
     cases = cases_of(contract, shapes, dtype, shape_set or ("headline" if not shapes else None))
-    made = candidate(read(file), meta, target)
+    made = candidate(file, runner, meta, target)
     verdict = judged(
         out,
         Evaluation(
@@ -67,7 +68,7 @@ def command(
             cases=cases,
             device="cuda",
             families=(_FAMILY,),
-            plugins=PLUGINS,
+            plugins=plugins(made),
             timing=TimingPlan(baseline=None if chosen == "none" else chosen, samples=samples),
         ),
     )

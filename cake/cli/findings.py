@@ -115,3 +115,15 @@ its element types or the shapes of its tensors. Another variant, or other meta p
 it. The answer is incomplete (exit status 3), not a rejection.
 """,
 )
+
+TWIN_MISJUDGED = _code(
+    "CK960",
+    "twin-misjudged",
+    "judge",
+    "The judge's self-test failed: a cheating twin was not caught, or an honest one did not pass.",
+    """
+Verdicts of this machine cannot be trusted until it is clear why. Where the kernel does not grant
+namespaces (`unprivileged_userns_clone`, some containers), the class `escape` fails: candidates in
+Python are then held by limits of resources alone, and each verdict says so.
+""",
+)

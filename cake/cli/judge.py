@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from cake.cli.judging import PLUGINS, candidate, finish, judged
+from cake.cli.judging import candidate, finish, judged, plugins, runner_option
 from cake.cli.options import cake_command, schedule_options
 from cake.cli.output import Output
-from cake.cli.sources import read
 from cake.cli.status import Status
 from cake.cli.workload import (
     cases_of,
@@ -27,6 +26,7 @@ from cake.judge import Evaluation, Verdict
 
 @cake_command("judge")
 @schedule_options
+@runner_option
 @workload_option(required=True)
 @shape_option
 @set_option
@@ -39,6 +39,7 @@ def command(
     file: str,
     meta: Mapping[str, Any],
     target: str | None,
+    runner: str | None,
     workload: str,
     shapes: tuple[str, ...],
     shape_set: str | None,
@@ -47,21 +48,22 @@ def command(
     device: str,
     seed: int | None,
 ) -> Status:
-    """Decide whether a schedule computes what a workload asks for.
+    """Decide whether a schedule, or another kernel, computes what a workload asks for.
 
-    The schedule runs in a process of its own, on poisoned and guarded buffers, with inputs that it
+    It runs in a process of its own, on poisoned and guarded buffers, with inputs that it
     cannot foresee: all families of the contract, or those given. On the CPU it is simulated.
     """
     contract = contract_of(workload)
+    made = candidate(file, runner, meta, target)
     verdict = judged(
         out,
         Evaluation(
             workload=workload,
-            candidate=candidate(read(file), meta, target),
+            candidate=made,
             cases=cases_of(contract, shapes, dtype, shape_set),
             device=device,
             families=families,
-            plugins=PLUGINS,
+            plugins=plugins(made),
             seed=seed,
         ),
     )
@@ -77,3 +79,4 @@ def _print(out: Output, verdict: Verdict) -> None:
         shape = shape_text(result.case.shape)
         rows.append((shape, result.case.dtype, result.family or "-", error, result.status))
     out.table(("shape", "dtype", "family", "ulp", "status"), rows)
+    out.line(f"isolation: {verdict.environment.get('isolation', 'unknown')}")

@@ -3,30 +3,80 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import click
 
 from cake.cli.findings import JUDGE_UNAVAILABLE, NOT_PASSED, OUTSIDE_DOMAIN
 from cake.cli.output import Output
-from cake.cli.sources import Text, programs
+from cake.cli.sources import Text, programs, read
 from cake.cli.status import Failure, Status
 from cake.cli.workload import shape_text, usage_errors
 from cake.diag import Code, Diagnostic
-from cake.judge import Candidate, CaseResult, Evaluation, JudgeUnavailable, TimingResult, Verdict
+from cake.judge import (
+    Candidate,
+    CaseResult,
+    Evaluation,
+    JudgeUnavailable,
+    TimingResult,
+    Verdict,
+    cuda_runner,
+    ir_runner,
+    python_runner,
+)
 from cake.judge import judge as pass_verdict
-from cake.judge.ir_runner import PLUGIN, RUNNER
+from cake.judge.manifest import with_manifest
 from cake.kernels import encode_meta, with_meta
 from cake.runtime import driver
 
-PLUGINS = (PLUGIN,)
+F = TypeVar("F", bound=Callable[..., object])
+
+_PLUGINS = {
+    ir_runner.RUNNER: ir_runner.PLUGIN,
+    cuda_runner.RUNNER: cuda_runner.PLUGIN,
+    python_runner.RUNNER: python_runner.PLUGIN,
+}
 
 
-def candidate(text: Text, meta: Mapping[str, Any], target: str | None) -> Candidate:
-    """The file as a candidate. Raises :class:`Failure` for one that does not elaborate."""
+def runner_option(function: F) -> F:
+    """``--runner``: what a file holds."""
+    option = click.option(
+        "--runner",
+        type=click.Choice(tuple(_PLUGINS)),
+        help="What FILE is: a schedule in Cake IR, a CUDA source (assumed for .cu), or a Python "
+        "module with a function run, which is executed in a confined process.",
+    )
+    return option(function)
+
+
+def plugins(*candidates: Candidate) -> tuple[str, ...]:
+    """The modules that register the runners of ``candidates``."""
+    return tuple(dict.fromkeys(_PLUGINS[c.runner] for c in candidates))
+
+
+def candidate(
+    file: str, runner: str | None, meta: Mapping[str, Any], target: str | None
+) -> Candidate:
+    """The file as a candidate. Raises :class:`Failure` for a schedule that does not elaborate."""
+    kind = runner or (cuda_runner.RUNNER if file.endswith(".cu") else ir_runner.RUNNER)
+    text = read(file)
+    if kind == ir_runner.RUNNER:
+        return _schedule(text, meta, target)
+    if meta or target:
+        raise click.UsageError("--meta and --target are for schedules in Cake IR")
+    source = text.text
+    beside = Path(file).with_suffix(".json")
+    if kind == cuda_runner.RUNNER and file != "-" and beside.is_file():
+        source = with_manifest(source, read(str(beside)).text)
+    return Candidate(runner=kind, entry=Path(text.file).stem, path=text.file, text=source)
+
+
+def _schedule(text: Text, meta: Mapping[str, Any], target: str | None) -> Candidate:
     programs(text, meta, target)
     return Candidate(
-        runner=RUNNER,
+        runner=ir_runner.RUNNER,
         entry=Path(text.file).stem,
         meta=encode_meta(meta),
         path=text.file,
@@ -36,6 +86,8 @@ def candidate(text: Text, meta: Mapping[str, Any], target: str | None) -> Candid
 
 def judged(out: Output, evaluation: Evaluation) -> Verdict:
     """The judge's verdict. Raises :class:`Failure` where the judge cannot work."""
+    if evaluation.device == "cpu" and evaluation.candidate.runner == cuda_runner.RUNNER:
+        raise click.UsageError("a CUDA source runs on a GPU alone: --device cuda")
     if evaluation.device == "cuda":
         driver.driver()  # a machine without a GPU is told so before a process is started
     try:

@@ -6,15 +6,16 @@ candidates register a runner factory with :func:`register`.
 
 from cake.judge.candidate import BuildError, Candidate, Refused, Runner, RunnerFactory
 from cake.judge.evaluation import Evaluation, Limits, TimingPlan
+from cake.judge.link import JudgeUnavailable
 from cake.judge.parent import judge
 from cake.judge.runners import register
-from cake.judge.session import JudgeUnavailable
-from cake.judge.verdict import CaseResult, Finding, Summary, TimingResult, Verdict
+from cake.judge.verdict import CaseResult, Columns, Finding, Summary, TimingResult, Verdict
 
 __all__ = [
     "BuildError",
     "Candidate",
     "CaseResult",
+    "Columns",
     "Evaluation",
     "Finding",
     "JudgeUnavailable",

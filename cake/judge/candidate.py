@@ -11,6 +11,13 @@ from typing import Any, Protocol
 
 from cake.workloads import Problem
 
+CONFINED = frozenset({"python", "cuda"})
+"""Runners of candidates that nobody vouches for: their child is confined."""
+
+HOST_CODE = frozenset({"python"})
+"""Runners whose candidates share the child's process: nothing that the child says about a run is
+evidence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -46,7 +53,9 @@ class Runner(Protocol):
     def run(self, tensors: Mapping[str, Any]) -> None:
         """Compute once. ``tensors`` has all tensors of the contract by name, as arrays of the
         device (numpy on the CPU; on a GPU torch tensors, or arrays with the same members);
-        outputs and workspaces are overwritten. May return before the device has finished."""
+        outputs and workspaces are overwritten. May return before the device has finished. A
+        runner that keeps memory of its own has a method ``reset`` too, which is called before
+        every run, outside the timed window."""
 
 
 class BuildError(Exception):

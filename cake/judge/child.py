@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import signal
@@ -14,7 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from cake.judge import sandbox
 from cake.judge.protocol import LINE_LIMIT, Message, ProtocolError, from_line, to_line
+from cake.judge.records import encode
+from cake.judge.sandbox import Confinement
 
 OUTPUT_LIMIT = 1 << 20  # bytes on stdout and stderr together
 OUTPUT_KEPT = 1 << 14
@@ -22,6 +26,22 @@ POLL_SECONDS = 0.1
 KILL_SECONDS = 2
 READ_BYTES = 1 << 16
 CLOSING_SECONDS = 0.5  # between the end of a process's pipes and its own
+
+
+_PASSED_ON = (
+    *(
+        "PATH",
+        "LD_LIBRARY_PATH",
+        "VIRTUAL_ENV",
+        "PYTHONHOME",
+        "LANG",
+        "LC_",
+        "TZ",
+        "HOME",
+        "TMPDIR",
+    ),
+    *("CUDA_", "NVIDIA_", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+)
 
 
 class ChildHang(Exception):
@@ -36,17 +56,17 @@ class Child:
     """A worker process in a process group of its own. A context manager: on the way out the whole
     group is killed, whatever it is doing."""
 
-    def __init__(self) -> None:
+    def __init__(self, confinement: Confinement | None = None) -> None:
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "cake.judge.worker", str(request_read), str(reply_write)],
+            _command(confinement, request_read, reply_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=(request_read, reply_write),
             start_new_session=True,
-            env=_environment(),
+            env=_environment(confined=confinement is not None),
         )
         os.close(request_read)
         os.close(reply_write)
@@ -71,6 +91,10 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill the group and free the pipes."""
         self._kill()
         self._selector.close()
         os.close(self._request)
@@ -163,6 +187,13 @@ class Child:
             self._process.wait(timeout=KILL_SECONDS)
 
 
+def _command(confinement: Confinement | None, read_fd: int, write_fd: int) -> list[str]:
+    pipes = [str(read_fd), str(write_fd)]
+    if confinement is None:
+        return [sys.executable, "-P", "-m", "cake.judge.worker", *pipes]
+    return [sys.executable, "-P", sandbox.__file__, *pipes, json.dumps(encode(confinement))]
+
+
 def _ending(code: int) -> str:
     if code >= 0:
         return f"with exit code {code}"
@@ -172,8 +203,12 @@ def _ending(code: int) -> str:
         return f"by signal {-code}"
 
 
-def _environment() -> dict[str, str]:
-    """The parent's environment, with this very package first on the path."""
+def _environment(*, confined: bool) -> dict[str, str]:
+    """The parent's environment, with this very package first on the path.
+
+    A confined child sees only what Python and CUDA need of it: variables hold passwords.
+    """
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+    kept = {n: v for n, v in os.environ.items() if not confined or n.startswith(_PASSED_ON)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}

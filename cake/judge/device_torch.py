@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cake.judge.devices import Bytes
-from cake.judge.flush import FLUSH_FACTOR, PASS_SECONDS
+from cake.judge.gpu_clock import EVENTS, FLUSH_FACTOR, PASS_SECONDS, best_clock
 
 torch: Any = import_module("torch")  # optional, and without types where it is not installed
 
@@ -18,11 +18,11 @@ torch: Any = import_module("torch")  # optional, and without types where it is n
 class TorchDevice:
     """The current CUDA device of torch, on torch's current stream."""
 
-    clock = "CUDA events"
-
     def __init__(self) -> None:
         self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self._flush = self.allocate(FLUSH_FACTOR * self._properties.L2_cache_size)
+        self._clock, self._no_cupti = best_clock(_stream, _Events())
+        self.clock = self._clock.name
 
     def allocate(self, size: int) -> Any:
         return torch.empty(size, dtype=torch.uint8, device="cuda")
@@ -49,15 +49,28 @@ class TorchDevice:
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
-    def measure(self, call: Callable[[], object], host_seconds: float) -> float:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS)):
+    def measure(
+        self, call: Callable[[], object], host_seconds: float, *, cold: bool = True
+    ) -> float:
+        for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS) if cold else 0):
             self._flush_l2()
-        start.record()
+        if not cold:
+            call()  # fills the L2, and keeps the device busy while the timed one is enqueued
+        self._clock.begin()
         call()
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end))
+        return self._clock.end()
+
+    def graph(self, call: Callable[[], object]) -> Callable[[], object] | None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                call()
+        except Exception:
+            # A call that synchronises or allocates outside of torch cannot be captured.
+            torch.cuda.synchronize()
+            return None
+        replay: Callable[[], object] = graph.replay
+        return replay
 
     def _flush_l2(self) -> None:
         """Write all of the flush buffer, then read half of it into the other half."""
@@ -71,7 +84,29 @@ class TorchDevice:
             "l2_bytes": str(self._properties.L2_cache_size),
             "torch": torch.__version__,
             "cuda": str(torch.version.cuda),
+            **({"no_cupti": self._no_cupti} if self._no_cupti else {}),
         }
+
+
+class _Events:
+    """CUDA events on torch's current stream."""
+
+    name = EVENTS
+
+    def __init__(self) -> None:
+        self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def begin(self) -> None:
+        self._start.record()
+
+    def end(self) -> float:
+        self._end.record()
+        self._end.synchronize()
+        return float(self._start.elapsed_time(self._end))
+
+
+def _stream() -> int:
+    return int(torch.cuda.current_stream().cuda_stream)
 
 
 def torch_dtype(dtype: np.dtype[np.generic]) -> Any:

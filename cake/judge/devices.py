@@ -43,9 +43,14 @@ class Device(Protocol):
     def synchronize(self) -> None:
         """Wait until the device has finished."""
 
-    def measure(self, call: Callable[[], object], host_seconds: float) -> float:
-        """Milliseconds of device time for ``call``, on a cold L2. ``host_seconds`` is what the
-        host needs to enqueue it: the device is kept busy for so long before."""
+    def measure(
+        self, call: Callable[[], object], host_seconds: float, *, cold: bool = True
+    ) -> float:
+        """Milliseconds of device time for ``call``, on an empty L2 if ``cold``. ``host_seconds``
+        is what the host needs to enqueue it: the device is kept busy for so long before."""
+
+    def graph(self, call: Callable[[], object]) -> Callable[[], object] | None:
+        """``call`` as a CUDA graph, None where it cannot be captured."""
 
     def environment(self) -> dict[str, str]:
         """What is known about the device and its software."""
@@ -82,7 +87,12 @@ class HostDevice:
     def synchronize(self) -> None:
         """Calls on the host have finished when they return."""
 
-    def measure(self, call: Callable[[], object], host_seconds: float) -> float:
+    def graph(self, call: Callable[[], object]) -> None:
+        """The host has no graphs."""
+
+    def measure(
+        self, call: Callable[[], object], host_seconds: float, *, cold: bool = True
+    ) -> float:
         start = time.perf_counter()
         call()
         return (time.perf_counter() - start) * 1e3

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from cake.judge.child import Child
 from cake.judge.evaluation import Evaluation
+from cake.judge.link import Link
 from cake.judge.session import Session
 from cake.judge.verdict import Verdict
 from cake.workloads import get, problem
@@ -27,7 +29,10 @@ def judge(evaluation: Evaluation) -> Verdict:
     if evaluation.timing is not None:
         contract.family(evaluation.timing.family)
     start = time.monotonic()
-    with Child() as child:
-        session = Session(evaluation, child)
+    with (
+        TemporaryDirectory(prefix="cake-judge-", ignore_cleanup_errors=True) as folder,
+        Link(evaluation, evaluation.candidate, Path(folder)) as link,
+    ):
+        session = Session(evaluation, link, Path(folder))
         session.run()
         return session.verdict(time.monotonic() - start)

@@ -8,9 +8,39 @@ from pathlib import Path
 import numpy as np
 
 from cake.judge.arguments import POISONS
+from cake.judge.evaluation import Evaluation
 from cake.judge.protocol import Array, load_array
 from cake.judge.verdict import Finding
-from cake.workloads import Problem
+from cake.workloads import Case, Comparison, Problem, compare, get, problem
+
+CHECK_FLOPS = 2 * 10**10  # float64 operations that one core does in a second or two
+LEAST_ROWS = 64
+
+
+def against_reference(
+    evaluation: Evaluation,
+    case: Case,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    seed: int,
+) -> Comparison:
+    """``outputs`` against the float64 reference, as many rows as are in reach."""
+    contract = get(evaluation.workload)
+    instance = problem(contract, case.shape, case.dtype)
+    return compare(
+        contract,
+        case.shape,
+        case.dtype,
+        inputs,
+        outputs,
+        max_rows=evaluation.max_rows or _rows_in_reach(instance),
+        seed=seed,
+    )
+
+
+def _rows_in_reach(instance: Problem) -> int:
+    """How many rows the reference may compute with ``CHECK_FLOPS`` operations."""
+    return max(LEAST_ROWS, CHECK_FLOPS * instance.rows // max(instance.flops, 1))
 
 
 def load_outputs(instance: Problem, folder: Path) -> dict[str, Array]:

@@ -11,14 +11,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cake.judge.candidate import Candidate
 from cake.judge.records import RecordError, decode, encode
-from cake.judge.verdict import Finding
+from cake.judge.verdict import Columns, Finding
 from cake.workloads import Case
 
 Array = NDArray[Any]
@@ -58,16 +58,29 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lap:
+    """Run the built candidate once on tensors that the parent shares in the folder ``tensors``
+    (:mod:`cake.judge.shared`)."""
+
+    tensors: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Time:
-    """Time the built candidate beside ``baseline``, on inputs taken from the folders
-    ``contents``. The candidate's outputs of the samples ``keep`` go to ``outputs``/``sample``."""
+    """Time the built candidate beside ``baseline`` or ``rival``, on inputs taken from the folders
+    ``contents``. The candidate's outputs of the samples ``keep`` go to ``outputs``/``sample``. The
+    baseline starts if ``swapped``. ``noise_samples`` are taken of the baseline beside itself."""
 
     contents: tuple[str, ...]
     outputs: str
     baseline: str | None
+    rival: Candidate | None
     warmup: int
     samples: int
     keep: tuple[int, ...]
+    swapped: bool
+    noise_samples: int
+    columns: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +103,25 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lapped:
+    """Answer to :class:`Lap`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
     """Answer to :class:`Time`: milliseconds per sample, by ``clock``; ``kept`` says on which of
     the contents each kept sample ran. ``baseline_ms`` is empty without a baseline, and
-    ``baseline_problem`` then says why."""
+    ``baseline_problem`` then says why. ``same_ms`` are the samples of the baseline beside itself.
+    """
 
     clock: str
     candidate_ms: tuple[float, ...]
     baseline_ms: tuple[float, ...]
     baseline_problem: str
     kept: Mapping[str, int]
+    same_ms: tuple[tuple[float, ...], ...] = ()
+    candidate_columns: Columns | None = None
+    baseline_columns: Columns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +133,8 @@ class Failed:
     trace: str
 
 
-Message = Open | Build | Run | Time | Ready | Built | Ran | Timed | Failed
-_KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Open, Build, Run, Time, Ready, Built, Ran, Timed, Failed)
-}
+Message = Open | Build | Run | Lap | Time | Ready | Built | Ran | Lapped | Timed | Failed
+_KINDS: Mapping[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 
 
 def to_line(message: Message) -> bytes:

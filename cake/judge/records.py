@@ -73,10 +73,22 @@ def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise RecordError(f"{where}: {repr(value)[:80]} is not an object")
     hints = _hints(kind)
-    if value.keys() != hints.keys():
-        differ = ", ".join(sorted(str(key) for key in value.keys() ^ hints.keys()))
+    wrong = (value.keys() - hints.keys()) | (_required(kind) - value.keys())
+    if wrong:
+        differ = ", ".join(sorted(map(str, wrong)))
         raise RecordError(f"{where}: missing or unknown entries: {differ}")
-    return kind(**{name: _decode(hints[name], value[name], f"{where}.{name}") for name in hints})
+    return kind(**{name: _decode(hints[name], value[name], f"{where}.{name}") for name in value})
+
+
+@cache
+def _required(kind: type) -> frozenset[str]:
+    """Entries without a default: a record of an older version lacks those that were added since."""
+    missing = dataclasses.MISSING
+    return frozenset(
+        f.name
+        for f in dataclasses.fields(kind)
+        if f.default is missing and f.default_factory is missing
+    )
 
 
 def _decode_union(kind: Any, value: Any, where: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib import import_module
 
-from cake.judge.candidate import RunnerFactory
+from cake.judge.candidate import Runner, RunnerFactory
 
 _FACTORIES: dict[str, RunnerFactory] = {}
 
@@ -28,6 +28,16 @@ def register(name: str) -> Callable[[RunnerFactory], RunnerFactory]:
         return factory
 
     return add
+
+
+def reset_of(runner: Runner) -> Callable[[], object]:
+    """What clears the memory that the runner keeps; nothing for one that keeps none."""
+    reset: Callable[[], object] = getattr(runner, "reset", _nothing)
+    return reset
+
+
+def _nothing() -> None:
+    """Nothing to clear."""
 
 
 def load_plugins(modules: Iterable[str]) -> None:

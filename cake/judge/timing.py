@@ -5,25 +5,43 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from cake.judge.arguments import POISONS, Arguments
 from cake.judge.devices import Device
 from cake.judge.protocol import Array
+from cake.judge.verdict import Columns
 from cake.workloads import Problem
 
 ROTATIONS = 3  # sets of buffers; the pointers change from sample to sample
+
+COLUMN_SAMPLES = 9
 
 Call = Callable[[], object]
 Bind = Callable[[Mapping[str, Any]], Call]
 Keep = Callable[[int, int, Arguments], None]
 
 
+def _nothing() -> None:
+    """A side without memory of its own has nothing to reset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """One of the two that are timed: how it is bound to buffers, and what clears its own memory
+    before a call."""
+
+    bind: Bind
+    reset: Call = _nothing
+
+
 @dataclass(slots=True)
 class _Side:
-    """One of the two that are timed: its call on every set of buffers, and its samples."""
+    """A contender's call on every set of buffers, and its samples."""
 
     calls: list[Call]
+    reset: Call
     host_seconds: float = 0.0
     samples: list[float] = field(default_factory=list)
 
@@ -52,34 +70,70 @@ class Stopwatch:
         return buffers
 
     def measure(
-        self, binds: Sequence[Bind], *, warmup: int, samples: int, keep: Keep
+        self,
+        contenders: Sequence[Contender],
+        *,
+        warmup: int,
+        samples: int,
+        keep: Keep | None = None,
+        swapped: bool = False,
     ) -> list[list[float]]:
-        """Milliseconds per sample for each of ``binds``, the first of which is the candidate.
+        """Milliseconds per sample for each contender, the first of which is the candidate; the
+        last one starts if ``swapped``.
 
         ``keep(sample, content, arguments)`` is called after every timed call of the candidate.
         """
-        sides = [_Side([bind(each.arrays()) for each in self._sets]) for bind in binds]
+        sides = [self._side(contender) for contender in contenders]
         for number in range(max(1, warmup)):
             for side in sides:
                 self._warm_up(side, number)
         for number in range(samples):
-            for side in sides if number % 2 == 0 else reversed(sides):
-                arguments, content = self._prepare(number)
+            forward = (number % 2 == 0) is not swapped
+            for side in sides if forward else reversed(sides):
+                arguments, content = self._prepare(side, number)
                 call = side.calls[number % ROTATIONS]
                 side.samples.append(self._device.measure(call, side.host_seconds))
-                if side is sides[0]:
+                if keep is not None and side is sides[0]:
                     keep(number, content, arguments)
         return [side.samples for side in sides]
 
-    def _prepare(self, number: int) -> tuple[Arguments, int]:
+    def columns(self, contender: Contender) -> Columns:
+        """Times on a warm L2 and in a graph, and the host's time per call."""
+        side = self._side(contender)
+        self._warm_up(side, 0)
+        call = side.calls[0]
+        warm = [self._device.measure(call, 0.0, cold=False) for _ in range(COLUMN_SAMPLES)]
+        host = []
+        for _ in range(COLUMN_SAMPLES):
+            self._device.synchronize()
+            start = time.perf_counter()
+            call()
+            host.append(time.perf_counter() - start)
+        self._device.synchronize()
+        captured = self._device.graph(call)
+        graphed = []
+        if captured is not None:
+            graphed = [self._device.measure(captured, 0.0) for _ in range(COLUMN_SAMPLES)]
+        return Columns(
+            warm_ms=median(warm),
+            graph_ms=median(graphed) if graphed else None,
+            host_us=median(host) * 1e6,
+        )
+
+    def _side(self, contender: Contender) -> _Side:
+        calls = [contender.bind(each.arrays()) for each in self._sets]
+        return _Side(calls, contender.reset)
+
+    def _prepare(self, side: _Side, number: int) -> tuple[Arguments, int]:
         arguments = self._sets[number % ROTATIONS]
         # The same buffers see other contents each time that they come round.
         content = (number % ROTATIONS + number // ROTATIONS) % len(self._contents)
         arguments.refresh(self._contents[content])
+        side.reset()
         return arguments, content
 
     def _warm_up(self, side: _Side, number: int) -> None:
-        self._prepare(number)
+        self._prepare(side, number)
         self._device.synchronize()
         start = time.perf_counter()
         side.calls[number % ROTATIONS]()

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Literal
 
+from cake.judge.clocks import Clocks
 from cake.judge.records import RecordError, decode, encode
+from cake.judge.statistics import Interval
 from cake.workloads import Case, Comparison
 
 Status = Literal["passed", "refused", "build_failed", "incorrect", "crashed", "hang"]
@@ -68,9 +70,24 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Other times of one side, medians in milliseconds (``host_us``: microseconds that the host
+    spends in a call). None where it cannot be had."""
+
+    warm_ms: float | None = None
+    graph_ms: float | None = None
+    host_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimingResult:
     """Times of one shape. ``speedup`` is the median over the sample pairs of baseline time by
-    candidate time. ``status`` says whether the outputs of random timed samples were right."""
+    candidate time. ``status`` says whether the outputs of random timed samples were right.
+
+    ``ratio`` is the speed-up with its interval (:mod:`cake.judge.statistics`), ``same`` that of the
+    baseline to itself, ``floor_ms`` the physics floor. The samples are kept in their order,
+    ``process_samples`` of them in each process.
+    """
 
     case: Case
     clock: str
@@ -80,6 +97,15 @@ class TimingResult:
     speedup: float | None
     status: Status
     detail: str
+    ratio: Interval | None = None
+    same: Interval | None = None
+    floor_ms: float | None = None
+    columns: Columns | None = None
+    baseline_columns: Columns | None = None
+    clocks: Clocks | None = None
+    candidate_ms: tuple[float, ...] = ()
+    baseline_ms: tuple[float, ...] = ()
+    process_samples: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,13 @@
 """The child process: builds a candidate, runs it on guarded buffers, times it.
 
-Started by the parent as ``python -m cake.judge.worker READ_FD WRITE_FD``. It reports facts; what
-they amount to, the parent decides.
+Started by the parent as ``python -m cake.judge.worker READ_FD WRITE_FD``, or through
+:mod:`cake.judge.sandbox`. It reports facts; what they amount to, the parent decides.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
-import resource
-import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -27,6 +24,8 @@ from cake.judge.protocol import (
     Build,
     Built,
     Failed,
+    Lap,
+    Lapped,
     Message,
     Open,
     Ran,
@@ -39,21 +38,24 @@ from cake.judge.protocol import (
     save_arrays,
     to_line,
 )
-from cake.judge.timing import Bind, Call, Stopwatch
+from cake.judge.sandbox import NONE, restrain
+from cake.judge.shared import shared_arrays
+from cake.judge.timing import Call, Contender, Stopwatch
 from cake.workloads import Problem, get, problem
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TRACE_KEPT = 8000  # characters; the end says what happened
 
 
 class Worker:
     """The state between requests: the open device, the problem and its built candidate."""
 
-    def __init__(self) -> None:
+    def __init__(self, isolation: str) -> None:
+        self.isolation = isolation
         self.device: Device | None = None
         self.factory: RunnerFactory | None = None
         self.problem: Problem | None = None
         self.runner: Runner | None = None
+        self._shared: dict[str, Mapping[str, Any]] = {}
 
     def answer(self, message: Message) -> Message:
         """Carry out one request. Exceptions of the candidate become :class:`Failed`."""
@@ -65,6 +67,8 @@ class Worker:
                     return self._build(message)
                 case Run():
                     return self._run(message)
+                case Lap():
+                    return self._lap(message)
                 case Time():
                     return self._time(message)
         except Refused as refusal:
@@ -83,6 +87,7 @@ class Worker:
         self.factory = runners.find(request.runner)
         self.device = open_device(request.device)
         host = {"python": platform.python_version(), "platform": platform.platform()}
+        host["isolation"] = self.isolation
         return Ready(environment={**host, **self.device.environment()})
 
     def _build(self, request: Build) -> Built:
@@ -91,6 +96,7 @@ class Worker:
         if self.factory is None:
             raise RuntimeError("Open has to come first")
         self.runner = self.factory(request.candidate, self.problem)
+        self._shared.clear()
         return Built()
 
     def _run(self, request: Run) -> Ran:
@@ -102,11 +108,20 @@ class Worker:
             arguments = Arguments(device, instance, poison)
             passes.append(arguments)
             arguments.load(inputs)
+            runners.reset_of(runner)()
             runner.run(arguments.arrays())
             device.synchronize()
             findings += arguments.findings(inputs)
             save_arrays(Path(request.outputs) / str(number), arguments.outputs())
         return Ran(findings=tuple(dict.fromkeys(findings)))
+
+    def _lap(self, request: Lap) -> Lapped:
+        device, instance, runner = self._built()
+        if request.tensors not in self._shared:
+            self._shared[request.tensors] = shared_arrays(instance, Path(request.tensors))
+        runner.run(self._shared[request.tensors])
+        device.synchronize()
+        return Lapped()
 
     def _time(self, request: Time) -> Timed:
         device, instance, runner = self._built()
@@ -118,23 +133,42 @@ class Worker:
                 save_arrays(Path(request.outputs) / str(sample), arguments.outputs())
                 kept[str(sample)] = content
 
-        binds: list[Bind] = [_bound(runner)]
-        baseline_problem = "no baseline was asked for"
-        if request.baseline is not None:
+        contenders = [_contender(runner)]
+        problem_text = "no baseline was asked for"
+        if request.baseline is not None or request.rival is not None:
             try:
-                binds.append(bind_baseline(instance, request.baseline))
-                baseline_problem = ""
+                contenders.append(self._other(request, instance))
+                problem_text = ""
             except BaselineUnavailable as missing:
-                baseline_problem = str(missing)
+                problem_text = str(missing)
         watch = Stopwatch(device, instance, contents)
-        samples = watch.measure(binds, warmup=request.warmup, samples=request.samples, keep=keep)
+        samples = watch.measure(
+            contenders,
+            warmup=request.warmup,
+            samples=request.samples,
+            keep=keep,
+            swapped=request.swapped,
+        )
+        again = contenders[1:] * 2 if request.noise_samples else []
+        same = watch.measure(again, warmup=1, samples=request.noise_samples) if again else []
+        columns = [watch.columns(c) for c in contenders] if request.columns else []
         return Timed(
             clock=device.clock,
             candidate_ms=tuple(samples[0]),
             baseline_ms=tuple(samples[1]) if len(samples) > 1 else (),
-            baseline_problem=baseline_problem,
+            baseline_problem=problem_text,
             kept=kept,
+            same_ms=tuple(map(tuple, same)),
+            candidate_columns=columns[0] if columns else None,
+            baseline_columns=columns[1] if len(columns) > 1 else None,
         )
+
+    def _other(self, request: Time, instance: Problem) -> Contender:
+        """What the candidate is timed beside."""
+        if request.rival is not None:
+            return _contender(runners.find(request.rival.runner)(request.rival, instance))
+        assert request.baseline is not None
+        return Contender(bind=bind_baseline(instance, request.baseline))
 
     def _built(self) -> tuple[Device, Problem, Runner]:
         if self.device is None or self.problem is None or self.runner is None:
@@ -142,11 +176,11 @@ class Worker:
         return self.device, self.problem, self.runner
 
 
-def _bound(runner: Runner) -> Bind:
+def _contender(runner: Runner) -> Contender:
     def bind(tensors: Mapping[str, Any]) -> Call:
         return lambda: runner.run(tensors)
 
-    return bind
+    return Contender(bind=bind, reset=runners.reset_of(runner))
 
 
 def _load_inputs(instance: Problem, folder: Path) -> dict[str, Array]:
@@ -158,22 +192,14 @@ def _load_inputs(instance: Problem, folder: Path) -> dict[str, Array]:
     }
 
 
-def _restrain() -> None:
-    """No core files, and no life beyond the parent's."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
     while line := stream.readline():
         yield line
 
 
-def main(read_fd: int, write_fd: int) -> None:
+def main(read_fd: int, write_fd: int, isolation: str) -> None:
     """Answer requests until the parent closes its end or the candidate has crashed."""
-    _restrain()
-    worker = Worker()
+    worker = Worker(isolation)
     with os.fdopen(read_fd, "rb") as requests, os.fdopen(write_fd, "wb") as replies:
         for line in _lines(requests):
             answer = worker.answer(from_line(line))
@@ -184,4 +210,5 @@ def main(read_fd: int, write_fd: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    restrain()
+    main(int(sys.argv[1]), int(sys.argv[2]), NONE)

@@ -26,7 +26,7 @@ from cake.judge.protocol import (
 )
 from cake.judge.records import RecordError, decode, encode
 from cake.judge.runners import UnknownRunnerError, find
-from cake.judge.timing import ROTATIONS, Stopwatch
+from cake.judge.timing import ROTATIONS, Contender, Stopwatch
 from cake.judge.verdict import SEVERITY, worst
 from cake.workloads import generate, get, problem
 
@@ -262,9 +262,9 @@ class TestStopwatch:
 
         kept = []
         watch = Stopwatch(HostDevice(), instance, contents)
-        binds = [bind_to("ours"), bind_to("theirs")]
+        sides = [Contender(bind=bind_to(name)) for name in ("ours", "theirs")]
         samples = watch.measure(
-            binds, warmup=2, samples=12, keep=lambda number, content, _: kept.append(content)
+            sides, warmup=2, samples=12, keep=lambda number, content, _: kept.append(content)
         )
         timed = log[4:]
         assert [len(side) for side in samples] == [12, 12]

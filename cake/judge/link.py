@@ -1,0 +1,126 @@
+"""A child that has been opened for one candidate: what it answers, or how it failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from cake.judge.candidate import CONFINED, Candidate
+from cake.judge.child import Child, ChildDied, ChildHang
+from cake.judge.evaluation import Evaluation
+from cake.judge.protocol import Build, Built, Failed, Message, Open, ProtocolError, Ready
+from cake.judge.sandbox import MIB, Confinement
+from cake.judge.verdict import Status
+from cake.workloads import Case, get, problem
+
+LEAST_FILE_BYTES = 64 * MIB
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class JudgeUnavailable(Exception):
+    """The judge cannot work here: the device, a plugin or the runner is missing. No candidate
+    has been started."""
+
+
+class Stop(Exception):
+    """The candidate failed in a way that ends its case; after ``final`` the child is gone."""
+
+    def __init__(self, status: Status, detail: str, *, final: bool) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.final = final
+
+
+class Link:
+    """The parent's end of an opened child. A context manager: the child is killed on the way out.
+
+    Raises :class:`JudgeUnavailable` if the child cannot open the device or find the runner.
+    """
+
+    def __init__(self, evaluation: Evaluation, candidate: Candidate, scratch: Path) -> None:
+        self._evaluation = evaluation
+        self.candidate = candidate
+        confinement = confinement_of(evaluation, candidate, scratch)
+        self._child = Child(confinement)
+        try:
+            self.environment = self._open()
+        except JudgeUnavailable:
+            self._child.close()
+            if confinement is None or evaluation.device == "cpu":
+                raise
+            # Some drivers do not work in namespaces; the environment then says what is left.
+            self._child = Child(confinement.without_namespaces())
+            self.environment = self._open()
+
+    def _open(self) -> Mapping[str, str]:
+        evaluation = self._evaluation
+        opening = Open(
+            device=evaluation.device, plugins=evaluation.plugins, runner=self.candidate.runner
+        )
+        try:
+            return self.ask(opening, evaluation.limits.start, Ready).environment
+        except Stop as stop:
+            raise JudgeUnavailable(stop.detail + self._child.output) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._child.close()
+
+    @property
+    def output(self) -> str:
+        """The last part of what the child printed."""
+        return self._child.output
+
+    def build(self, case: Case) -> None:
+        """Build the candidate for ``case``; raises :class:`Stop`."""
+        building = Build(workload=self._evaluation.workload, case=case, candidate=self.candidate)
+        self.ask(building, self._evaluation.limits.build, Built)
+
+    def ask(self, message: Message, seconds: float, kind: type[Answer]) -> Answer:
+        """The answer, which has to be of ``kind``; raises :class:`Stop` in place of any other."""
+        try:
+            answer = self._child.ask(message, seconds)
+        except ChildHang as hang:
+            raise Stop("hang", str(hang), final=True) from None
+        except (ChildDied, ProtocolError) as death:
+            raise Stop("crashed", str(death), final=True) from None
+        if isinstance(answer, kind):
+            return answer
+        if isinstance(answer, Failed):
+            detail = "\n".join(filter(None, (answer.message, answer.trace)))
+            raise Stop(answer.status, detail, final=answer.status == "crashed")
+        detail = f"the child answered {type(answer).__name__} to {type(message).__name__}"
+        raise Stop("crashed", detail, final=True)
+
+
+def confinement_of(
+    evaluation: Evaluation, candidate: Candidate, scratch: Path
+) -> Confinement | None:
+    """How the child of ``candidate`` is confined; None for candidates that hold no foreign code."""
+    if candidate.runner not in CONFINED:
+        return None
+    limits, cases = evaluation.limits, len(evaluation.cases)
+    contract = get(evaluation.workload)
+    families = len(evaluation.families or contract.families)
+    wall = limits.start + cases * (limits.build + families * limits.run + limits.time)
+    instances = [problem(contract, case.shape, case.dtype) for case in evaluation.cases]
+    largest = max(made.bytes_of(s.name) for made in instances for s in contract.tensors)
+    return Confinement(
+        scratch=str(scratch),
+        memory_bytes=limits.memory_bytes if evaluation.device == "cpu" else None,
+        file_bytes=max(LEAST_FILE_BYTES, largest + MIB),
+        cpu_seconds=round(wall * (os.cpu_count() or 1)),
+        namespaces=True,
+    )
