@@ -1,7 +1,7 @@
 """Baselines by workload and name: what candidates are timed against.
 
-Everything here runs in the child only; torch and FlashLib are imported when a baseline is bound.
-A baseline may return its outputs in arrays of its own: where a library offers no way to write
+Everything here runs in the child only; libraries are imported when a baseline is bound. A baseline
+may return its outputs in arrays of its own: where a library offers no way to write
 into given ones, a copy would be charged to it.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cake.judge import baselines_kda
 from cake.judge.candidate import Candidate
 from cake.judge.runners import register
 from cake.judge.timing import Bind
@@ -230,10 +231,15 @@ def _softmax(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
 _LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "flashlib": ("torch", "flashlib.primitives.kmeans"),
+    "fla": ("torch", "fla.ops.kda"),
+    "flash_kda": ("torch", "flash_kda"),
 }
 _BASELINES: Mapping[tuple[str, str], Baseline] = {
     ("attention", "torch"): _attention,
     ("gemm", "torch"): _gemm,
+    ("kda_prefill", "fla"): baselines_kda.fla,
+    ("kda_prefill", "flash_kda"): baselines_kda.flash_kda,
+    ("kda_prefill", "torch"): baselines_kda.torch_recurrence,
     ("kmeans_assign", "flashlib"): _assign_flashlib,
     ("kmeans_assign", "torch"): _assign_torch,
     ("kmeans_update", "flashlib"): _update_flashlib,

@@ -12,7 +12,7 @@ from cake.workloads.contract import Contract, ContractError, Shape, TensorSpec, 
 from cake.workloads.errors import ElementErrors, element_errors
 from cake.workloads.expected import Array, Expected, Ints
 from cake.workloads.problem import Problem, problem
-from cake.workloads.reference import evaluate
+from cake.workloads.reference import evaluate, row_order, rows_first
 
 # Rows beside the edges of common tiles: a random sample of a large problem may miss them.
 EDGE_ROWS = (0, 1, 15, 16, 63, 64, 127, 128, 255, 256)
@@ -88,9 +88,10 @@ def compare(
             _check_array(instance, spec.name, outputs)
     rows = choose_rows(instance.rows, max_rows, seed)
     tallies = {spec.name: _Tally(instance, spec) for spec in contract.outputs}
+    flat = {name: rows_first(instance, name, outputs[name]) for name in tallies}
     for chunk, expected in evaluate(instance, inputs, rows):
         for name, tally in tallies.items():
-            tally.add(chunk, expected[name], outputs[name].reshape(instance.rows, -1)[chunk])
+            tally.add(chunk, expected[name], flat[name][chunk])
     results = tuple(tally.result() for tally in tallies.values())
     return Comparison(
         ok=all(result.ok for result in results),
@@ -166,7 +167,10 @@ class _Tally:
         self.worst_excess = float(excess.flat[at])
         row, column = divmod(at, errors.error.shape[1])
         flat = int(rows[row]) * errors.error.shape[1] + column
-        index = np.unravel_index(flat, self.instance.shape_of(self.spec.name))
+        shape = self.instance.shape_of(self.spec.name)
+        order = row_order(self.instance, self.spec.name)
+        index = np.empty(len(shape), dtype=np.int64)
+        index[order] = np.unravel_index(flat, [shape[axis] for axis in order])
         unit = float(errors.unit.flat[at])
         self.worst = Mismatch(
             index=tuple(int(i) for i in index),
@@ -178,7 +182,8 @@ class _Tally:
 
     def result(self) -> TensorResult:
         error, value, unit, bound = (sqrt(self.squares[name]) for name in self.squares)
-        limit = self.tolerance.rel_l2_ulps * unit + bound
+        stated = self.tolerance.rel_l2
+        limit = self.tolerance.rel_l2_ulps * unit + bound if stated is None else stated * value
         rel_l2 = error / value if value else (inf if error else 0.0)
         rel_l2_limit = limit / value if value else 0.0
         # The sums above are themselves rounded; a part in 10^9 is far above their error.

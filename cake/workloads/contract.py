@@ -63,12 +63,15 @@ class Tolerance:
     element within ``output_ulps`` spacings of the output's dtype, plus the reference's bound on
     the f32 arithmetic before that last rounding; and the relative L2 error within
     ``rel_l2_ulps`` machine epsilons of the output's dtype, plus the same bound's L2 share.
-    An element whose bound is zero has to be the correctly rounded result itself.
+    An element whose bound is zero has to be the correctly rounded result itself. ``rel_l2`` is a
+    stated limit of the relative L2 error in place of the model's, for chains of products whose
+    operands are rounded on the way.
     """
 
     kind: Literal["exact", "argmin", "ranked", "float"]
     output_ulps: float = 0.5
     rel_l2_ulps: float = 0.5
+    rel_l2: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +134,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """A workload. ``row_dims`` are the leading dimensions that all outputs share: their product
-    counts the rows by which large problems are checked. ``dtypes`` bind type variables, by the
-    name that shapes use. ``bytes_moved`` is a formula over the tensors' sizes in bytes, ``flops``
-    one over the extents; together they give the physics floor of a shape.
+    """A workload. ``row_dims`` are dimensions that all outputs share, wherever they stand in them:
+    their product counts the rows by which large problems are checked. ``dtypes`` bind type
+    variables, by the name that shapes use. ``bytes_moved`` is a formula over the tensors' sizes in
+    bytes, ``flops`` one over the extents; together they give the physics floor of a shape.
     """
 
     name: str

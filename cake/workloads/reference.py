@@ -18,6 +18,19 @@ Reference = Callable[[Problem, Mapping[str, Array], Ints], Mapping[str, Expected
 CHUNK_ELEMENTS = 1 << 21  # 16 MiB of float64 for each temporary of a chunk
 
 
+def row_order(instance: Problem, output: str) -> list[int]:
+    """The axes of ``output``, those of the contract's rows first."""
+    axes = instance.axes_of(output)
+    rows = [axes.index(name) for name in instance.contract.row_dims if name in axes]
+    return rows + [axis for axis in range(len(axes)) if axis not in rows]
+
+
+def rows_first(instance: Problem, output: str, array: Array) -> Array:
+    """``array``, an ``output``, as a matrix: the contract's rows by everything else."""
+    columns = array.size // max(instance.rows, 1)
+    return array.transpose(row_order(instance, output)).reshape(instance.rows, columns)
+
+
 def evaluate(
     instance: Problem, inputs: Mapping[str, Array], rows: Ints
 ) -> Iterator[tuple[Ints, Mapping[str, Expected]]]:
@@ -46,9 +59,13 @@ def reference_outputs(
             kind = instance.dtype_of(name)
             value = rounded(part.value, kind) if isinstance(part, ExpectedFloat) else part.value
             parts[name].append(value.astype(kind))
-    return {
-        name: np.concatenate(part).reshape(instance.shape_of(name))
-        if part
-        else np.empty(instance.shape_of(name), instance.dtype_of(name))
-        for name, part in parts.items()
-    }
+    return {name: _assembled(instance, name, part) for name, part in parts.items()}
+
+
+def _assembled(instance: Problem, name: str, parts: list[Array]) -> Array:
+    """An output from its rows."""
+    made = np.empty(instance.shape_of(name), instance.dtype_of(name))
+    if parts:
+        place = made.transpose(row_order(instance, name))
+        place[...] = np.concatenate(parts).reshape(place.shape)
+    return made

@@ -144,12 +144,13 @@ class Trial:
 def files() -> list[tuple[str, ScheduleFile]]:
     """Every shipped file once, for the target that it was written for.
 
-    The neighbour search is tried in ``test_knn.py`` with tiles that a simulation can afford.
+    Delta attention and the neighbour search have tests of their own, with shapes and tiles that a
+    simulation can afford.
     """
     return [
         (workload, file)
         for workload in names()
-        if workload != "knn_search"
+        if workload not in ("kda_prefill", "knn_search")
         for target in available(workload)
         for file in schedules(workload, target)
         if file.written_for == target

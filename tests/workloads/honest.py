@@ -1,8 +1,10 @@
 """Honest f32 implementations of the workloads, each with its own order of operations."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -132,6 +134,34 @@ def attention(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]
     return {"o": narrowed(out / np.where(total == 0, F32(1), total), problem, "o")}
 
 
+def kda_prefill(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Token by token in f32, all heads at once, states rounded to bf16 for the products."""
+    heads, depth = problem.dims["H"], problem.dims["D"]
+    out = np.zeros(problem.shape_of("o"), F32)
+    last = np.zeros(problem.shape_of("ht"), F32)
+    q, k, v, g = (inputs[name].astype(F32) for name in "qkvg")
+    factor = np.exp(inputs["a_log"])[:, None]
+    with np.errstate(invalid="ignore", over="ignore"):
+        q, k = (x / np.sqrt(np.square(x).sum(-1, keepdims=True) + F32(1e-6)) for x in (q, k))
+        b = F32(1) / (F32(1) + np.exp(-inputs["beta"][:, :heads].astype(F32)))
+        x = g + inputs["dt_bias"]
+        if problem.parameters["bounded"]:
+            decay = np.exp(F32(problem.number("lower_bound")) / (F32(1) + np.exp(-factor * x)))
+        else:
+            decay = np.exp(-factor * np.log1p(np.exp(x)))
+        for n, (first, end) in enumerate(pairwise(inputs["cu"].tolist())):
+            state = inputs["h0"][n].astype(F32) * F32(problem.parameters["initial"])
+            for t in range(first, end):
+                state = state * decay[t][:, None, :]
+                seen = state.astype(ml_dtypes.bfloat16).astype(F32) @ k[t][..., None]
+                update = b[t][:, None, None] * (v[t][..., None] - seen)
+                state = state + update * k[t][:, None, :]
+                near = state.astype(ml_dtypes.bfloat16).astype(F32)
+                out[t] = (near @ q[t][..., None])[..., 0] * F32(depth**-0.5)
+            last[n] = state
+    return {"o": narrowed(out, problem, "o"), "ht": narrowed(last, problem, "ht")}
+
+
 def narrowed(value: Array, problem: Problem, name: str) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         return value.astype(problem.dtype_of(name))
@@ -141,6 +171,7 @@ IMPLEMENTATIONS = {
     "attention/tiles": attention,
     "gemm/tensor-core": gemm_tensor_core,
     "gemm/sequential": gemm_sequential,
+    "kda_prefill/f32": kda_prefill,
     "kmeans_assign/f32": kmeans_assign,
     "kmeans_update/reversed": kmeans_update,
     "knn_search/differences": knn_differences,

@@ -1,0 +1,1 @@
+"""Kimi Delta Attention over whole sequences."""
