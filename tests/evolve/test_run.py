@@ -69,10 +69,13 @@ def test_candidates_findings_and_estimates_are_stored(finished) -> None:
 
 def test_a_wrong_candidate_is_found_and_the_right_variant_wins(tmp_path) -> None:
     wrong = SCALE.replace("+ eps)", "+ eps + 1.0)")
-    broken = SCALE.replace("store(sums[row]", "store(sums[row + M]")
+    outside = SCALE.replace("store(sums[row]", "store(sums[row + M]")
+    # Whether a row is written depends on numbers that only a run knows.
+    unwritten = SCALE.replace("if lane() == 0:", "if lane() == 0 and total < 0.0:")
     files = (
         schedule(tmp_path, wrong, "wrong"),
-        schedule(tmp_path, broken, "broken"),
+        schedule(tmp_path, outside, "outside"),
+        schedule(tmp_path, unwritten, "unwritten"),
         schedule(tmp_path),
     )
     result = run(config(tmp_path, *files, keep=0.01))
@@ -81,7 +84,12 @@ def test_a_wrong_candidate_is_found_and_the_right_variant_wins(tmp_path) -> None
     with Store.open(result.folder, writable=False) as store:
         names = {c.id: c.variant for c in store.candidates()}
         ended = {(names[e.candidate], e.status) for e in store.evaluations()}
-    assert {("wrong", "incorrect"), ("broken", "simulation"), ("sample", "passed")} <= ended
+    assert ended >= {
+        ("wrong", "incorrect"),
+        ("outside", "rejected"),
+        ("unwritten", "simulation"),
+        ("sample", "passed"),
+    }
 
 
 def test_equal_programs_are_evaluated_once(tmp_path) -> None:
