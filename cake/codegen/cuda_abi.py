@@ -35,6 +35,7 @@ from cake.ir.program import (
     Tiles,
     WorkspaceDecl,
 )
+from cake.ir.types import DIM_LIMIT
 from cake.lang.printer import print_expr
 from cake.ops.raster import Walk, cluster_size, walk_of
 
@@ -151,7 +152,9 @@ def _guards(kernel: KernelState, host: HostText) -> Iterator[Guard]:
         yield _guard(host.of(g.cond), f"require({print_expr(program, g.cond)})", g.loc)
     for dim in program.dims:
         yield _guard(
-            f"{dim} < {INT_LIMIT}", f"dimension {dim} is below 2^31: indices are i32", program.loc
+            f"{dim} < {DIM_LIMIT}",
+            f"dimension {dim} is below 2^31 - 2^16: indices are i32",
+            program.loc,
         )
     for w in program.find(WorkspaceDecl):
         align = kernel.alignments.get(w.name, 1)

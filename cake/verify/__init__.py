@@ -14,14 +14,15 @@ from typing import Literal
 import cake.verify.rules  # noqa: F401  (registers the rules)
 from cake.diag import Diagnostic, Diagnostics, Severity
 from cake.ir.program import Program
-from cake.verify import coverage, phase
+from cake.verify import coverage, phase, smt
 from cake.verify.context import Context
 from cake.verify.rule import Layer, Level, Rule, Uncovered, registered
 
 Status = Literal["accepted", "rejected", "incomplete"]
 
-LAYERS: tuple[Layer, ...] = ("L0", "L1", "L2")
-"""Structure, ring algebra, phase simulation: what ``verify`` runs unless it is told otherwise."""
+LAYERS: tuple[Layer, ...] = ("L0", "L1", "L2", "L4")
+"""Structure, ring algebra, phase simulation, solver: what ``verify`` runs unless it is told
+otherwise. (L3 is the simulator, L5 the build.)"""
 RULES: tuple[Layer, ...] = ("L0", "L1")
 """The layers that take milliseconds, for screening many programs."""
 
@@ -55,10 +56,12 @@ def verify(
             which established kernels live with, to notes.
         layers: what to run. The phase simulation (L2) follows the rules (L0 and L1), and only if
             they found no error: what they object to is the root of what it would report. Without
-            it, what only it decides stays open.
+            it, what only it decides stays open. The solver (L4) is asked last what L0 could not
+            decide, if nothing is wrong so far and z3 is installed.
     """
     context = Context(program)
-    found, uncovered = _rules(context, level, layers)
+    found, uncovered = _rules(context, level, [x for x in layers if x != "L4"])
+    uncovered = [*coverage.uncovered(context), *uncovered]
     if "L2" in layers and not found.has_errors:
         diagnostics, left = phase.check(program, level=level)
         found.extend(diagnostics)
@@ -66,6 +69,8 @@ def verify(
         decided = () if left else ("L2",)
         uncovered = [u for u in uncovered if u.decider not in decided]
         uncovered += map(Uncovered, left)
+    if "L4" in layers and not found.has_errors:
+        uncovered = _solve(context, level, found, uncovered)
     status: Status = "incomplete" if uncovered else "accepted"
     if found.has_errors:
         status = "rejected"
@@ -77,7 +82,7 @@ def _rules(
     context: Context, level: Level, layers: Collection[Layer]
 ) -> tuple[Diagnostics, list[Uncovered]]:
     """What the rules of some layers find, and what they leave open."""
-    found, uncovered = Diagnostics(), list(coverage.uncovered(context))
+    found, uncovered = Diagnostics(), []
     for rule in (r for r in all_rules() if r.layer in layers):
         # All findings of a rule come before its rings are blamed: rules do not silence themselves.
         for finding in tuple(rule.check(context)):
@@ -90,6 +95,18 @@ def _rules(
             if finding.severity is Severity.ERROR:
                 context.blamed.add(str(finding.facts.get("ring")))
     return found, uncovered
+
+
+def _solve(
+    context: Context, level: Level, found: Diagnostics, uncovered: list[Uncovered]
+) -> list[Uncovered]:
+    """Ask the solver about what is open; what stays so."""
+    if not smt.available():
+        return [replace(u, what=f"{u.what} {smt.HINT}") if u.question else u for u in uncovered]
+    context.questions = [u.question for u in uncovered if u.question is not None]
+    diagnostics, _ = _rules(context, level, ["L4"])
+    found.extend(diagnostics)
+    return [u for u in uncovered if u.question is None or context.answers[u.question] is False]
 
 
 def all_rules() -> tuple[Rule, ...]:

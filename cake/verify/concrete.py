@@ -25,7 +25,7 @@ MAX_SAMPLES = 8
 MAX_TRIES = 200
 """Sizes that are drawn to find so many which the guards admit."""
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
+OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -68,7 +68,7 @@ def evaluate(e: Expr, values: Mapping[str, Value]) -> Value:
         return int(args[0]) if whole and args[0] is not None else args[0]
     if e.op == "select":
         return None if args[0] is None else args[1] if args[0] else args[2]
-    function = _OPERATORS.get(e.op)
+    function = OPERATORS.get(e.op)
     if function is None or any(a is None for a in args):
         return None
     try:

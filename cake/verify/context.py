@@ -31,6 +31,7 @@ from cake.verify.integers import Integers
 from cake.verify.memory_flow import MemoryFlow
 from cake.verify.memory_items import Hazard, HazardKind, views
 from cake.verify.poly import Poly
+from cake.verify.questions import Answer, Question
 from cake.verify.register_flow import RegisterFlow
 from cake.verify.ring_steps import DividedStep, divided_steps
 from cake.verify.sites import Around, Site, controls, sites_of
@@ -48,6 +49,11 @@ class Context:
         self._partial_texts: dict[tuple[int, bool], tuple[str, ...]] = {}
         self.unsettled: list[Stmt] = []
         """Loops that the flows gave up on, once ``hazards`` are known."""
+        self.questions: list[Question] = []
+        """What rules of L0 and L1 have left for the solver, and its answers."""
+        self.answers: dict[Question, Answer] = {}
+        self.given_up = 0
+        """Searches of the solver that came to no end."""
 
     @cached_property
     def plan(self) -> WarpPlan:

@@ -15,7 +15,7 @@ from math import gcd, lcm
 
 from cake.ir.nodes import Call, Const, DimRef, Expr, For, Static, TensorRef, VarRef
 from cake.ir.program import Grid, Program, Smem, Tiles
-from cake.ir.types import Scalar
+from cake.ir.types import DIM_LIMIT, Scalar
 from cake.ops.base import Access, lookup
 from cake.verify.atoms import Atoms, Bound
 from cake.verify.concrete import may_be_empty
@@ -34,7 +34,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALL = re.compile(r"(?!min\(|max\()[A-Za-z_]\w*\(")
 
 INT_LIMIT = 2**31
-"""Dimensions and the number of tiles are below this."""
+"""i32 values, and the number of tiles, are below this."""
 THREAD = "%"
 """Keys of atoms that differ between threads or units contain this, as PTX's %laneid does."""
 FRESH = "@"
@@ -50,7 +50,8 @@ class Integers:
     number of a loop's present round (from 0) and how many rounds there are (negative means none);
     ``variables``, the values of a loop's variables. ``assumed``: polynomials that the guards keep
     from being negative. ``conditions``: for the key of a condition, what it compares with 0;
-    ``truths``, conditions as polynomials, by the identity of the expression.
+    ``truths``, conditions as polynomials, by the identity of the expression. ``origins``: by key,
+    an expression that an atom without a normal form stands for.
     """
 
     def __init__(self, program: Program) -> None:
@@ -65,21 +66,24 @@ class Integers:
         self.loops: dict[int, tuple[Poly, Poly]] = {}
         self.variables: dict[int, tuple[Poly, ...]] = {}
         self.meanings: dict[int, Expr] = {}
+        self.origins: dict[str, Expr] = {}
         self._cache: dict[int, Poly | None] = {}
         self._texts: dict[int, str] = {}
         self._dims()
         for guard in program.guards:
             for part in conjuncts(guard.cond):
                 self.assumed += self.facts(part)
-        for decl in (*program.find(Grid), *program.find(Tiles)):
-            tiles = Poly.number(1)
-            for e in decl.extents:
-                tiles = tiles * (self.poly(e) or self.atoms.add(self.text(e)))
-            self.assumed.append(INT_LIMIT - 1 - tiles)
         assign_values(self)
 
+    def assume_launched(self, decl: Grid | Tiles) -> None:
+        """A launch has less than 2^31 tiles."""
+        tiles = Poly.number(1)
+        for e in decl.extents:
+            tiles = tiles * (self.poly(e) or self.atoms.add(self.text(e)))
+        self.assumed.append(INT_LIMIT - 1 - tiles)
+
     def _dims(self) -> None:
-        """Dimensions by their divisors; the launch checks that they are below 2^31."""
+        """Dimensions by their divisors; the launch checks that they are below DIM_LIMIT."""
         divisors = dict.fromkeys(self.program.dims, 1)
         for guard in self.program.guards:
             for part in conjuncts(guard.cond):
@@ -88,7 +92,7 @@ class Integers:
         for name, n in divisors.items():
             key = name if n == 1 else f"{name}/{n}"
             least = 0 if may_be_empty(self.program, name) else 1
-            self.values[name] = self.atoms.add(key, lows=[least], highs=[(INT_LIMIT - 1) // n]) * n
+            self.values[name] = self.atoms.add(key, lows=[least], highs=[(DIM_LIMIT - 1) // n]) * n
 
     # -- expressions -------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ class Integers:
             return self.values.get(e.name) or self.atoms.add(e.name)
         if isinstance(e, Call):
             return self._call(e)
-        return self.atoms.add(self.text(e))
+        return self._opaque(e)
 
     def _call(self, e: Call) -> Poly:
         args = [None if a is None else self.poly(a) for a in e.args]
@@ -124,7 +128,13 @@ class Integers:
             found = self._binary(e.op, args[0], args[1])
         elif e.op == "select":
             found = self._wrapped(e)
-        return self.atoms.add(self.text(e)) if found is None else found
+        return self._opaque(e) if found is None else found
+
+    def _opaque(self, e: Expr) -> Poly:
+        """An atom for an expression that has no normal form."""
+        key = self.text(e)
+        self.origins.setdefault(key, e)
+        return self.atoms.add(key)
 
     def _binary(self, op: str, a: Poly, b: Poly) -> Poly | None:
         n = b.constant

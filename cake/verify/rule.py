@@ -19,9 +19,10 @@ from cake.diag.model import Fact
 
 if TYPE_CHECKING:
     from cake.verify.context import Context
+    from cake.verify.questions import Question
 
 Gate = Literal["program safety", "hardware conformance", "data consistency", "schedule semantics"]
-Layer = Literal["L0", "L1", "L2"]
+Layer = Literal["L0", "L1", "L2", "L4"]
 Level = Literal["strict", "idiom"]
 
 
@@ -29,11 +30,13 @@ Level = Literal["strict", "idiom"]
 class Uncovered:
     """Something that a rule could neither accept nor reject, with the reason.
 
-    ``decider``: the layer that decides it after all, where it can follow the program.
+    ``decider``: the layer that decides it after all, where it can follow the program; for L4
+    ``question`` is what the solver is asked.
     """
 
     what: str
     decider: Layer | None = None
+    question: Question | None = None
 
 
 Finding = Diagnostic | Uncovered
@@ -44,9 +47,9 @@ Check = Callable[["Context"], Iterable[Finding]]
 class Rule:
     """A rule of the verifier.
 
-    ``layer``: L0 rules look at structure, L1 rules count ring steps. ``contested``: practice
-    disagrees with the letter of the manual; the finding keeps its severity at level ``strict`` and
-    is a note at level ``idiom``.
+    ``layer``: L0 rules look at structure, L1 rules count ring steps, L4 rules ask the solver what
+    L0 has left open. ``contested``: practice disagrees with the letter of the manual; the finding
+    keeps its severity at level ``strict`` and is a note at level ``idiom``.
     """
 
     entry: Code

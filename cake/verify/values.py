@@ -30,7 +30,7 @@ from cake.ir.nodes import (
     walk_exprs,
     walk_stmts,
 )
-from cake.ir.program import Grid, Role, Tiles
+from cake.ir.program import Grid, Program, Role, Tiles
 from cake.ir.types import WARP, Scalar
 from cake.verify.poly import ZERO, Poly
 
@@ -44,20 +44,46 @@ Advance = tuple[int, int | None]
 def assign_values(integers: Integers) -> None:
     """Say what every use of a name in a program stands for."""
     program = integers.program
+    meanings: dict[str, Expr] = {}
+    extents = _names_of_extents(program)
+    for let in program.lets:
+        if let.targets[0] in extents:
+            _let(integers, let, meanings)
+    for decl in (*program.find(Grid), *program.find(Tiles)):
+        integers.assume_launched(decl)
     for grid in program.find(Grid):
         for name, extent in zip(grid.vars, grid.extents, strict=True):
             integers.values[name] = _variable(integers, name, _number(integers, extent))
-    meanings: dict[str, Expr] = {}
     for let in program.lets:
-        for e in walk_exprs(let):
-            if isinstance(e, VarRef) and e.name in meanings:
-                integers.meanings[id(e)] = meanings[e.name]
-        meanings[let.targets[0]] = let.value
-        value = integers.poly(let.value)
-        if value is not None:
-            integers.values[let.targets[0]] = value
+        if let.targets[0] not in extents:
+            _let(integers, let, meanings)
     for role in program.roles:
         _RoleValues(integers, role, meanings).run()
+
+
+def _names_of_extents(program: Program) -> set[str]:
+    """Kernel-level names from which extents of the grid or of tiles are computed."""
+    decls = (*program.find(Grid), *program.find(Tiles))
+    found = {name for decl in decls for e in decl.extents for name in _names(e)}
+    for let in reversed(program.lets):
+        if let.targets[0] in found:
+            found |= _names(let.value)
+    return found
+
+
+def _names(e: Expr) -> set[str]:
+    return {x.name for x in (e, *walk_exprs(e)) if isinstance(x, VarRef)}
+
+
+def _let(integers: Integers, let: Assign, meanings: dict[str, Expr]) -> None:
+    """Give a kernel-level name its value."""
+    for e in walk_exprs(let):
+        if isinstance(e, VarRef) and e.name in meanings:
+            integers.meanings[id(e)] = meanings[e.name]
+    meanings[let.targets[0]] = let.value
+    value = integers.poly(let.value)
+    if value is not None:
+        integers.values[let.targets[0]] = value
 
 
 def _variable(integers: Integers, key: str, stop: Poly) -> Poly:

@@ -228,7 +228,7 @@ def merge(
     BLOCK = PER * THREADS
     G = BN // 8
     NOBODY = 1 << 30
-    require(k <= KP, KP <= THREADS, D <= DP, D % 8 == 0, cdiv(M, G) <= NG)
+    require(k <= KP, KP <= THREADS, D <= DP, D % 8 == 0, M > 0, k > 0, cdiv(M, G) <= NG)
     b, query = grid(B, Q)
     NB = cdiv(M, G)
     SQ = smem(f32, (DP,))

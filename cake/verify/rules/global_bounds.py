@@ -20,6 +20,7 @@ from cake.verify.concrete import Sample
 from cake.verify.context import Context
 from cake.verify.footprints import Footprint, extent_of, footprints
 from cake.verify.poly import Poly
+from cake.verify.questions import Inside
 from cake.verify.rule import Uncovered, rule
 
 BAD = """
@@ -68,7 +69,16 @@ def _axis(ctx: Context, f: Footprint, axis: int) -> Iterator[Diagnostic | Uncove
             if sample is not None:
                 yield _report(ctx, f, axis, sample)
                 return
-    yield Uncovered(f"whether {where} stays inside the tensor")
+    question = Inside(
+        site=f.site,
+        space="global",
+        what=f"axis {axis} of {f.place.tensor}",
+        index=f.place.index[axis],
+        room=size - f.extents[axis],
+        extent=f.extents[axis],
+        mask=f.mask,
+    )
+    yield Uncovered(f"whether {where} stays inside the tensor", decider="L4", question=question)
 
 
 def _witness(ctx: Context, p: Poly) -> Sample | None:

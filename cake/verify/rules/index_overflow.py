@@ -18,7 +18,10 @@ from cake.ir.dtypes import I32
 from cake.ir.types import Scalar
 from cake.verify.context import Context
 from cake.verify.integers import INT_LIMIT, from_data
+from cake.verify.poly import Poly
+from cake.verify.questions import Fits
 from cake.verify.rule import Uncovered, rule
+from cake.verify.sites import Site
 
 BAD = """
 @cake.schedule(target="sm_80")
@@ -48,25 +51,35 @@ def kernel(x: Tensor[f32, "L"], y: Tensor[f32, "B", "N"]):
 def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
     for site in ctx.sites:
         call = site.call
-        if call.op != "mul" or not isinstance(call.type, Scalar) or call.type.dtype != I32:
+        if call.op not in _NAMES or not isinstance(call.type, Scalar) or call.type.dtype != I32:
             continue
         p = ctx.integers.poly(call)
-        if p is None or p.degree < 2:
+        if p is None or _fits(ctx, p, site):
             continue
-        low, high = ctx.integers.interval(p)
-        if low >= -INT_LIMIT and high < INT_LIMIT:
-            continue
-        if ctx.integers.proved(INT_LIMIT - 1 - p, ctx.given(site)):
-            continue
-        if any(map(from_data, p.atoms)):
-            yield Uncovered(f"whether the product in line {call.loc.line} fits into 32 bits")
-        else:
+        product, data = call.op == "mul" and p.degree > 1, any(map(from_data, p.atoms))
+        if product and not data:
             yield RULE.at(
                 call.loc,
                 "this product of run-time values can exceed 32 bits for admitted sizes",
                 facts={"limit": INT_LIMIT - 1},
                 helps=("multiply in 64 bits: cast(x, i64)", "or bound the sizes with require(...)"),
             )
+        elif product or not data:
+            what = f"whether the {_NAMES[call.op]} in line {call.loc.line} fits into 32 bits"
+            yield Uncovered(what, decider="L4", question=Fits(site=site))
+
+
+def _fits(ctx: Context, p: Poly, site: Site) -> bool:
+    low, high = ctx.integers.interval(p)
+    if low >= -INT_LIMIT and high < INT_LIMIT:
+        return True
+    given = ctx.given(site)
+    return ctx.integers.proved(INT_LIMIT - 1 - p, given) and ctx.integers.proved(
+        p + INT_LIMIT, given
+    )
+
+
+_NAMES = {"add": "sum", "sub": "difference", "mul": "product", "shl": "shift", "neg": "negation"}
 
 
 RULE = rule(

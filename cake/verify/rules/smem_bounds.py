@@ -19,6 +19,7 @@ from cake.ir.types import Slot, SmemView
 from cake.verify.context import Context
 from cake.verify.memory_items import views
 from cake.verify.poly import Poly
+from cake.verify.questions import Inside
 from cake.verify.rule import Uncovered, rule
 from cake.verify.sites import Site
 
@@ -86,7 +87,18 @@ def _one(
                 helps=("keep the index within the buffer",),
             )
             return
-    yield Uncovered(f"whether {what} of {view.base} in line {site.call.loc.line} stays inside")
+    where = f"{what} of {view.base}"
+    question = Inside(
+        site=site,
+        space="smem",
+        what=where,
+        index=index,
+        room=Poly.number(room),
+        extent=1,
+        mask=ctx.mask_of(site),
+    )
+    line = site.call.loc.line
+    yield Uncovered(f"whether {where} in line {line} stays inside", decider="L4", question=question)
 
 
 def _reach(ctx: Context, p: Poly) -> tuple[int, int] | None:

@@ -15,13 +15,14 @@ atomic or reducing stores; a constant, such as a flag, may be stored by all.)
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.nodes import Const, Expr, Static, TileLoop, walk_exprs
-from cake.ir.program import Grid, WorkspaceDecl
+from cake.ir.nodes import Expr, TileLoop, walk_exprs
+from cake.ir.program import Grid
 from cake.ir.types import Scalar
 from cake.verify.context import Context
-from cake.verify.footprints import Footprint, footprints
+from cake.verify.disjoint import plain_stores, unseparated
+from cake.verify.footprints import Footprint
 from cake.verify.integers import FRESH
-from cake.verify.rule import rule
+from cake.verify.rule import Uncovered, rule
 
 BAD = """
 @cake.schedule(target="sm_80")
@@ -42,10 +43,9 @@ def kernel(x: Tensor[i32, "B", "M", 32], y: Tensor[i32, "M", 32]):
 """
 
 
-def check(ctx: Context) -> Iterator[Diagnostic]:
-    for f in footprints(ctx):
-        if f.access.action != "write" or _constant(f) or _scratch(ctx, f):
-            continue
+def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
+    found = False
+    for f in plain_stores(ctx):
         coordinates = _coordinates(ctx, f)
         used = _atoms(ctx, (*f.place.index, *([] if f.mask is None else [f.mask])))
         for cond, _ in f.site.conditions:
@@ -58,6 +58,7 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
         mentioned = {c for c in coordinates if any(c == a or c in a for a in used)}
         missing = sorted(coordinates - mentioned)
         if missing:
+            found = True
             yield RULE.at(
                 f.site.call.loc,
                 f"CTAs that differ only in {', '.join(missing)} store to the same place of"
@@ -65,6 +66,17 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
                 facts={"tensor": f.place.tensor, "coordinates": missing},
                 helps=("use the coordinate in the index", "or reduce with reduce_add"),
             )
+    if not found:
+        yield from _left_open(ctx)
+
+
+def _left_open(ctx: Context) -> Iterator[Uncovered]:
+    """Stores whose places mention every coordinate and may meet all the same."""
+    for q in unseparated(ctx):
+        lines = sorted({q.first.site.call.loc.line, q.second.site.call.loc.line})
+        where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} and {lines[1]}"
+        what = f"whether CTAs store to different places of {q.first.place.tensor} in {where}"
+        yield Uncovered(what, decider="L4", question=q)
 
 
 def _coordinates(ctx: Context, f: Footprint) -> set[str]:
@@ -85,15 +97,6 @@ def _atoms(ctx: Context, exprs: tuple[Expr, ...]) -> set[str]:
             p = ctx.integers.poly(x)
             found |= set() if p is None else p.atoms
     return found
-
-
-def _constant(f: Footprint) -> bool:
-    values = [a for a in f.site.call.args[1:2] if a is not None]
-    return all(isinstance(a, Const | Static) for a in values)
-
-
-def _scratch(ctx: Context, f: Footprint) -> bool:
-    return any(w.name == f.place.tensor for w in ctx.program.find(WorkspaceDecl))
 
 
 RULE = rule(
