@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import floor, gcd, inf
+from math import floor, gcd, inf, prod
 from typing import Any
+
+import numpy as np
 
 from cake.verify.poly import ZERO, Poly
 
 MAX_DEPTH = 24
 """Replacements in one proof; real indices need fewer than ten."""
+MAX_TABLE = 4096
+"""Combinations of values that are looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Atoms:
         return self._proved[key]
 
     def _nonnegative(self, p: Poly, given: Sequence[Poly]) -> bool:
-        if self._prove(p, MAX_DEPTH):
+        if self._prove(p, MAX_DEPTH) or self._tabulated(p):
             return True
         useful = [g for g in given if not g.atoms.isdisjoint(p.atoms)]
         return any(
@@ -138,6 +142,17 @@ class Atoms:
             self._prove(tightened(factor * b.value + rest * b.scale), depth - 1) for b in bounds
         )
         return bool(bounds) and (all(tries) if cases else any(tries))
+
+    def _tabulated(self, p: Poly) -> bool:
+        """Whether ``p >= 0`` holds for all values of its atoms, if those are few."""
+        leaves = sorted({leaf for key in p.atoms for leaf in self._leaves(key)})
+        ends = [self._range(leaf, {}) for leaf in leaves]
+        counts = [high - low + 1 for low, high in ends]
+        if not leaves or min(counts) < 1 or prod(counts) > MAX_TABLE:
+            return False
+        axes = np.ix_(*(np.arange(int(low), int(high) + 1) for low, high in ends))
+        table = self.evaluate(p, dict(zip(leaves, axes, strict=True)))
+        return table is not None and bool(np.all(table >= 0))
 
     def interval(self, p: Poly, fixed: Mapping[str, int] | None = None) -> tuple[float, float]:
         """Numbers between which ``p`` lies for all values of its atoms, those in ``fixed`` having

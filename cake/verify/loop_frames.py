@@ -52,11 +52,11 @@ class LoopFrames:
         kept = {self._forgotten(x, s, key) for x in items}
         if found is None:
             return kept
-        turn = found[0]
+        turn, rounds = found
         before = {str(turn): turn - 1}
 
         def moved(x: Item) -> Item:
-            region = x.region.with_offsets(lambda o: o.earlier(turn))
+            region = x.region.with_offsets(lambda o: o.earlier(turn, rounds.constant))
             region = region.staged(lambda p: p.replace(before))
             # A thread's own place in this round may have been another's in an earlier one.
             return x if region is x.region else replace(x, region=region, own=None)

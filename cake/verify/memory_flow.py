@@ -25,6 +25,7 @@ from cake.verify.loop_frames import LoopFrames
 from cake.verify.memory_items import (
     OLDEST,
     ROLE,
+    SOME,
     UNIT,
     Hazard,
     HazardKind,
@@ -164,7 +165,10 @@ class MemoryFlow(Flow[Memory]):
                 continue
             found = self._overlap(old, new, reach)
             if found != "no":
-                self._add(kind, at, old, certain=found == "yes", units=reach == ROLE)
+                # A barrier of some units has parted the accesses, perhaps of these.
+                parted = reach == ROLE and SOME in (old.synced, old.ordered)
+                certain = found == "yes" and not parted
+                self._add(kind, at, old, certain=certain, units=reach == ROLE)
                 return
 
     def _overlap(self, old: Item, new: Item, reach: int) -> Overlap:
@@ -216,7 +220,9 @@ class MemoryFlow(Flow[Memory]):
         if effect.what == "named":
             barrier = self.program.resource(getattr(site.call.args[0], "name", ""))
             assert isinstance(barrier, NamedBarrier)
-            return ROLE if barrier.threads >= self.threads else UNIT
+            if barrier.threads >= self.threads:
+                return ROLE
+            return SOME if barrier.threads > self.threads // self.units else UNIT
         return ROLE
 
     def _barrier(self, reach: int, state: Memory) -> None:

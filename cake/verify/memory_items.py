@@ -13,8 +13,8 @@ from cake.verify.integers import Integers
 from cake.verify.regions import Region, SlotId
 from cake.verify.sites import Site, varying_condition
 
-UNIT, ROLE = 1, 2
-"""Reach of a barrier: the threads of a unit, or all units of the role."""
+UNIT, SOME, ROLE = 1, 2, 3
+"""Reach of a barrier: the threads of a unit, units that are not told here, or all of the role."""
 OLDEST = 9
 """Groups and slots older than this are not told apart."""
 

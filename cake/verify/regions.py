@@ -26,18 +26,20 @@ Overlap = Literal["no", "maybe", "yes"]
 class Offset:
     """A place along an axis: ``base`` is equal in all threads of the role, ``part`` is made of the
     unit's index and thread indices. None: anywhere. With a ``stride``, any of the places ``base``,
-    ``base - stride``, ``base - 2 * stride``, ... that earlier rounds of a loop used."""
+    ``base - stride``, ..., ``base - most * stride`` that earlier rounds of a loop used."""
 
     base: Poly | None
     part: Poly = ZERO
     stride: int = 0
+    most: float = math.inf
 
     def mapped(self, change: Callable[[Poly], Poly]) -> Offset:
         base = None if self.base is None else change(self.base)
-        return self if base == self.base else Offset(base, self.part, self.stride)
+        return self if base == self.base else replace(self, base=base)
 
-    def earlier(self, turn: Poly) -> Offset:
-        """The place as seen from the next round of a loop, or from any later one."""
+    def earlier(self, turn: Poly, rounds: int | None) -> Offset:
+        """The place as seen from the next round of a loop, or from any later one; ``rounds`` is
+        how many the loop makes, if that is a number."""
         parts = None if self.base is None else self.base.split(str(turn))
         if self.base is None or (parts is not None and not parts[0].terms):
             return self
@@ -46,7 +48,9 @@ class Offset:
             return Offset(None)
         if self.stride:
             return self
-        return replace(self, base=self.base.replace({str(turn): turn - 1}), stride=stride)
+        most = math.inf if rounds is None else rounds - 2
+        before = self.base.replace({str(turn): turn - 1})
+        return replace(self, base=before, stride=stride, most=most)
 
 
 Stage = Offset | frozenset[SlotId] | None
@@ -89,23 +93,25 @@ def _distance(x: Offset, y: Offset) -> int | None:
     return None if x.base is None or y.base is None else (x.base - y.base).constant
 
 
-def _meet(low: Any, high: Any, first: Any, last: Any, stride: int) -> Any:
-    """Whether [low, high), moved back any number of strides, meets [first, last)."""
+def _meet(low: Any, high: Any, first: Any, last: Any, earlier: Offset) -> Any:
+    """Whether [low, high), moved back as far as ``earlier`` may be, meets [first, last)."""
     back: Any = 0
+    stride = earlier.stride
     if stride > 0:
-        back = stride * np.maximum(0, np.floor((low - last) / stride) + 1)
+        back = stride * np.clip(np.floor((low - last) / stride) + 1, 0, earlier.most)
     elif stride < 0:
-        back = stride * np.maximum(0, np.floor((first - high) / -stride) + 1)
+        back = stride * np.clip(np.floor((first - high) / -stride) + 1, 0, earlier.most)
     # Where an end is infinite, what is not a number meets.
     return ~((low - back >= last) | (high - back <= first))
 
 
-def _nearest(gap: Any, n: int, m: int, stride: int) -> Any:
+def _nearest(gap: Any, n: int, m: int, earlier: Offset) -> Any:
     """Gaps, moved back as many strides as bring them into (-n, m) if any number does."""
+    stride = earlier.stride
     if stride > 0:
-        return gap - stride * np.maximum(0, (gap - m) // stride + 1)
+        return gap - stride * np.clip((gap - m) // stride + 1, 0, earlier.most)
     if stride < 0:
-        return gap - stride * np.maximum(0, (-n - gap) // -stride + 1)
+        return gap - stride * np.clip((-n - gap) // -stride + 1, 0, earlier.most)
     return gap
 
 
@@ -207,7 +213,7 @@ class Regions:
             if d is not None:
                 low, high = self._ends(x.part, n)[..., None] + d
                 first, last = self._ends(y.part, m)[:, None]
-                meeting &= _meet(low, high, first, last, x.stride)
+                meeting &= _meet(low, high, first, last, x)
         return meeting
 
     def _ends(self, part: Poly, extent: int) -> Any:
@@ -276,7 +282,7 @@ class Regions:
             p, q = self._places(x.part, i), self._places(y.part, j)
             if p is None or q is None:
                 return "maybe"
-            gap = _nearest(p[:, None] + d - q[None, :], n, m, x.stride)
+            gap = _nearest(p[:, None] + d - q[None, :], n, m, x)
             same &= (gap < m) & (gap > -n)
         if i == j:
             np.fill_diagonal(same, False)

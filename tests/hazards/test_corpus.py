@@ -13,9 +13,6 @@ from tests.hazards.verdicts import INPUTS, objected, run, said
 PAGE = Path(__file__).parents[2] / "docs" / "hazards.md"
 
 GAPS = {
-    "proxy-fence-every-path/bad": "the path around a loop of no rounds is not joined",
-    "zero-work/bad": "no size is tried at zero",
-    "cluster-exit/bad": "nobody asks whether the peer is still there",
     "setmaxnreg-uniform/bad_inc_below": "registers are not counted along the role",
     "coresidency/bad": "a spinning loop over what other CTAs do is accepted",
     "flag-protocol/bad_not_gathered": "order between CTAs is left open",
@@ -28,7 +25,6 @@ GAPS = {
     "tcgen05-thread-fences/bad_no_fence_after": "no rule asks for the fence",
     "tcgen05-thread-fences/bad_no_fence_before": "no rule asks for the fence",
     "acc-first-write/bad": "the first product into tensor memory is not told from later ones",
-    "nb-id-clash/good_by_remainder": "the neighbour in the pair is not understood by remainder",
 }
 """Bad schedules that the static layers accept, and good ones that they refuse, so far."""
 

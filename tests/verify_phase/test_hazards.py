@@ -225,7 +225,7 @@ HAZARDS = [
     hazard(
         "exchange",
         "peer-overwritten",
-        "CK453",
+        "CK464",
         "total = total",
         (SECOND_SYNC, "peer=1 - cta_rank())\n"),
     ),

@@ -202,8 +202,19 @@ def unfinished(record: Record, log: list[Logged]) -> Finding:
         related=tuple(related),
         facts={"buffer": record.access.key[2], "stage": record.access.key[3]},
         key=record.access.key,
+        helps=(_last_wait(record),),
         severity=None if _outlives(record) else Severity.WARNING,
     )
+
+
+def _last_wait(record: Record) -> str:
+    """What lets a CTA end after an access to its shared memory."""
+    if isinstance(record.event, ev.Touch):
+        return "cluster_sync() behind the last access with peer="
+    if isinstance(record.event, ev.Copy):
+        return "wait for the phase in which the copy's bytes are counted"
+    assert isinstance(record.event, ev.Issue)
+    return _WAITS[record.event.engine].partition(" before")[0]
 
 
 def _barrier(e: Logged) -> int:

@@ -20,7 +20,7 @@ from cake.ops.base import SyncEffect, operand
 from cake.verify.context import Context
 from cake.verify.flow import Flow
 from cake.verify.memory_items import per_call
-from cake.verify.rule import rule
+from cake.verify.rule import Uncovered, rule
 from cake.verify.sites import Site
 
 BAD = """
@@ -84,6 +84,9 @@ class _Peers(Flow[_Fresh]):
             site = self.sites[i]
             for access, view in site.accesses("smem"):
                 assert isinstance(view, View)
+                # Stages, and the CTA's start: the phase simulation tells them apart.
+                if view.stage is not None:
+                    continue
                 if _remote(site) and access.action == "read":
                     state.read.add(view.base)
                     if state.written & {None, view.base}:
@@ -102,9 +105,10 @@ def _remote(site: Site) -> bool:
     return "peer" in names and operand(site.call, "peer") is not None
 
 
-def check(ctx: Context) -> Iterator[Diagnostic]:
+def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
     if not any(map(_remote, ctx.sites)):
         return
+    yield Uncovered("the order of accesses to shared memory of other CTAs", decider="L2")
     for role in ctx.program.roles:
         for site, what in _Peers(ctx, role).found.items():
             yield RULE.at(
