@@ -7,6 +7,7 @@ then ``fence_async``, then a barrier.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import gcd, prod
 from typing import Any
 
@@ -172,7 +173,7 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
     """One chunk. What may lie outside the tensor is filled with zeros."""
     (view, tile), place = tile_of(call.args[0]), place_of(call.args[1])
     offset = ["0"] * (len(place.index) - len(index)) + index
-    to, source = cg.smem_address(view, index), cg.global_pointer(place, offset)
+    to, source = cg.smem_address(view, index), _source(cg, place, offset, tile.dtype.bytes)
     open_axes = open_sides(cg.program, place, tile.shape) if static(call, "zfill") else ()
     if not open_axes:
         cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
@@ -182,7 +183,7 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
             _clamped(cg, place, axis, o) if axis in open_axes else o
             for axis, o in enumerate(offset[:-1])
         ] + offset[-1:]
-        source = cg.global_pointer(place, offset)
+        source = _source(cg, place, offset, tile.dtype.bytes)
         open_axes = tuple(a for a in open_axes if a == len(offset) - 1)
         if not open_axes:
             cg.line(f"{_helper(cg, size, zfill=False)}({to}, {source});")
@@ -194,6 +195,20 @@ def _emit_copy(cg: Emitter, call: Call, index: list[str], size: int) -> None:
     valid = _valid_bytes(cg, place, offset[-1], size, tile.dtype.bytes)
     name = _helper(cg, size, zfill=True)
     cg.line(f"{name}({to}, {source}, {begins_inside} ? {valid} : 0);")
+
+
+def _source(cg: Emitter, place: TensorRef, offset: list[str], size: int) -> str:
+    """Address of a chunk: a pointer into its row, then the place's last coordinate in bytes.
+
+    In a loop along the row only the latter moves. In a sum of elements the compiler joins it to the
+    thread's own column first, and then adds and scales both anew for every copy.
+    """
+    *outer, last = place.index
+    if isinstance(last, Const):
+        return cg.global_pointer(place, offset)
+    start = replace(place, index=(*outer, Const(value=0, type=last.type, loc=last.loc)))
+    row, moved = cg.global_pointer(start, offset), cg.scalar(last)
+    return f"(const char*){row} + (long long){moved} * {size}"
 
 
 def whole_chunks(program: Program, tensor: str, per: int) -> bool:
