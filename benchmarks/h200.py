@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 
-from benchmarks import attention_knn, cases
+from benchmarks import attention_knn, cases, kda
 from benchmarks.cases import Case
 from benchmarks.chain import Chain
 from benchmarks.timing import interleaved, median
 
-CASES = (*cases.CASES, *attention_knn.CASES)
+CASES = (*cases.CASES, *attention_knn.CASES, *kda.CASES)
 REST_SECONDS = 0.5
 """Idle before each case: a hot card steps its clocks down, for both sides but not equally."""
 WARM_SECONDS = 0.3
