@@ -170,6 +170,7 @@ def turns(r: Random, fault: str | None) -> str:
     return f"""
 @cake.schedule(target="sm_80")
 def kernel(x: Tensor[f32, "M", {warps}, 32], y: Tensor[f32, "M", {warps}, 32]):
+    require(M > 0)
     turn = named_barrier(threads={threads}, slots={warps})
     all_ = role(warps={warps})
     with all_ as u:
