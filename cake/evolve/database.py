@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -17,75 +17,51 @@ from cake.evolve.findings import (
     error,
     how_to_resume,
 )
-from cake.evolve.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from cake.evolve.schema import SCHEMA
+from cake.judge import database
 
 DATABASE = "run.sqlite"
 LOCK = "run.lock"
 
 
 def create(folder: Path, facts: Mapping[str, str]) -> sqlite3.Connection:
-    """A new database with the tables of a run and its first facts, in one transaction.
+    """A new database with the tables of a run and its first facts, in one transaction."""
 
-    An empty file, left by a process that was killed right here, is taken over.
-    """
-    db = _plain(folder)
-    for pragma in _TO_WRITE:
-        db.execute(f"PRAGMA {pragma}")
-    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        db.close()
+    def add_facts(db: sqlite3.Connection) -> None:
+        db.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+
+    db = database.create(folder / DATABASE, SCHEMA, add_facts)
+    if db is None:
         raise error(
             RUN_EXISTS,
             f"{folder} holds a run already",
             helps=(f"resume it: {how_to_resume(folder)}", "or name another folder"),
         )
-    statements = (*TABLES.split(";\n"), f"PRAGMA application_id = {APPLICATION_ID}")
-    with db:
-        db.execute("BEGIN IMMEDIATE")
-        for statement in (*statements, f"PRAGMA user_version = {SCHEMA_VERSION}"):
-            db.execute(statement)
-        db.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
     return db
 
 
 def connect(folder: Path) -> sqlite3.Connection:
     """The database of a run, to be written. Raises :class:`CakeError` (``not-a-run``)."""
-    return _checked(folder, _TO_WRITE)
+    with _a_run():
+        return database.open_to_write(folder / DATABASE, SCHEMA)
 
 
 def connect_to_read(folder: Path) -> sqlite3.Connection:
     """The same for a reader, which may be there while another process writes."""
-    return _checked(folder, ("query_only = ON",))
+    with _a_run():
+        return database.open_to_read(folder / DATABASE, SCHEMA)
 
 
-_TO_WRITE = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
-
-
-def _plain(folder: Path) -> sqlite3.Connection:
-    # isolation_level None: transactions begin where the store says so.
-    db = sqlite3.connect(folder / DATABASE, isolation_level=None)
-    db.row_factory = sqlite3.Row
-    return db
-
-
-def _checked(folder: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
-    db = _plain(folder)
+@contextmanager
+def _a_run() -> Iterator[None]:
     try:
-        for pragma in pragmas:
-            db.execute(f"PRAGMA {pragma}")
-        mark = db.execute("PRAGMA application_id").fetchone()[0]
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.DatabaseError as damage:
-        db.close()
-        raise error(NOT_A_RUN, f"{folder / DATABASE} cannot be read: {damage}") from None
-    if (mark, version) != (APPLICATION_ID, SCHEMA_VERSION):
-        db.close()
-        found = f"version {version}" if mark == APPLICATION_ID else "another format"
+        yield
+    except database.FormatError as reason:
         raise error(
             NOT_A_RUN,
-            f"{folder / DATABASE} has {found}; this CAKE reads version {SCHEMA_VERSION}",
+            str(reason),
             helps=("start a new run, or use the CAKE that wrote it",),
-        )
-    return db
+        ) from None
 
 
 def locked(folder: Path) -> TextIO:

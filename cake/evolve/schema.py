@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cake.evolve.space import Point
+from cake.judge.database import Schema
 
-SCHEMA_VERSION = 1
-APPLICATION_ID = 0x43414B45
-"""``CAKE`` in ASCII: marks the file for ``PRAGMA application_id``."""
-
-TABLES = """
+_FIRST = """
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -84,6 +81,8 @@ CREATE TABLE findings (
 
 CREATE INDEX findings_of ON findings (candidate);
 """
+
+SCHEMA = Schema(migrations=(_FIRST,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

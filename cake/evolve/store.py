@@ -22,6 +22,7 @@ from cake.evolve.database import DATABASE, connect, connect_to_read, create, loc
 from cake.evolve.findings import NOT_A_RUN, error
 from cake.evolve.schema import CandidateRow, EvaluationRow
 from cake.evolve.setting import Setting
+from cake.judge.database import transaction
 
 
 def now() -> str:
@@ -270,6 +271,5 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing; what the disk refuses becomes a finding."""
-        with writing(self.folder), self._db:
-            self._db.execute("BEGIN IMMEDIATE")
+        with writing(self.folder), transaction(self._db):
             yield

@@ -10,7 +10,7 @@ from typing import Literal
 
 from cake.judge.clocks import Clocks
 from cake.judge.records import RecordError, decode, encode
-from cake.judge.statistics import Interval
+from cake.judge.statistics import Floats, Interval, block_ratios
 from cake.workloads import Case, Comparison
 
 Status = Literal["passed", "refused", "build_failed", "incorrect", "crashed", "hang"]
@@ -106,6 +106,15 @@ class TimingResult:
     candidate_ms: tuple[float, ...] = ()
     baseline_ms: tuple[float, ...] = ()
     process_samples: tuple[int, ...] = ()
+
+    def blocks(self) -> list[Floats]:
+        """The log ratios of ABBA blocks, process by process; none without a baseline."""
+        found, start = [], 0
+        for count in self.process_samples if self.baseline_ms else ():
+            part = slice(start, start + count)
+            found.append(block_ratios(self.baseline_ms[part], self.candidate_ms[part]))
+            start += count
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
