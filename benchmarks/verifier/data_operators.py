@@ -11,10 +11,11 @@ from benchmarks.verifier.edits import (
     shifted,
     sites,
     with_expr,
-    with_resource,
     with_statements,
 )
+from benchmarks.verifier.memory_operators import MEMORY_OPERATORS
 from benchmarks.verifier.operators import SYNC_OPERATORS, Edit, Operator, dropping
+from benchmarks.verifier.protocol_operators import PROTOCOL_OPERATORS, steps
 from cake.ir.dtypes import I32, I64
 from cake.ir.nodes import Call, Expr, For, If, Static, Stmt, TensorRef, View, While, walk_exprs
 from cake.ir.program import Program, Smem
@@ -170,7 +171,8 @@ def bound(which: str, by: int) -> Callable[[Program, Stmt], Iterator[Change]]:
     """A loop of one role begins or ends one step later or earlier."""
 
     def changes(program: Program, stmt: Stmt) -> Iterator[Change]:
-        if isinstance(stmt, For):
+        # Loops that step rings and barriers have operators of their own.
+        if isinstance(stmt, For) and not steps(stmt):
             e: Expr = getattr(stmt, which)
             step = stmt.step.value if hasattr(stmt.step, "value") else 1
             yield e, shifted(e, by * int(step))
@@ -185,15 +187,6 @@ def condition(program: Program, stmt: Stmt) -> Iterator[Change]:
         return
     for call in [e for e in walk_exprs(stmt) if isinstance(e, Call) and e.op in neighbour]:
         yield call, replace(call, op=neighbour[call.op])
-
-
-def swizzle(program: Program) -> Iterator[Edit]:
-    """A buffer has another swizzle than its tile is wide for."""
-    for decl in program.find(Smem):
-        for other in (0, 32, 64, 128):
-            if decl.swizzle and other != decl.swizzle:
-                new = replace(decl, swizzle=other)
-                yield Edit(nodes=(decl,), program=with_resource(program, decl, new))
 
 
 def unguard(program: Program) -> Iterator[Edit]:
@@ -220,24 +213,23 @@ DATA_OPERATORS: tuple[Operator, ...] = (
     Operator(name="shrink copy", apply=rewriting(shrink_copy)),
     Operator(name="grow copy", apply=rewriting(grow_copy)),
     Operator(name="move copy in its tile", apply=rewriting(move_copy)),
-    Operator(name="move operand slice", apply=rewriting(move_operand)),
     Operator(name="other stage", apply=rewriting(other_stage)),
-    Operator(name="move coordinate", apply=rewriting(coordinates)),
     Operator(name="drop mask", apply=rewriting(drop_mask)),
     Operator(name="drop init", apply=rewriting(drop_init)),
-    Operator(name="add init", apply=rewriting(add_init)),
     Operator(name="int64 to int32", apply=rewriting(narrow)),
     Operator(name="loop ends later", apply=rewriting(bound("stop", 1))),
-    Operator(name="loop ends earlier", apply=rewriting(bound("stop", -1))),
-    Operator(name="loop begins later", apply=rewriting(bound("start", 1))),
-    Operator(name="shift comparison", apply=rewriting(condition)),
-    Operator(name="change swizzle", apply=swizzle),
-    Operator(name="drop condition", apply=unguard),
-    Operator(name="drop guard", apply=drop_guard),
-    Operator(name="drop copy or product", apply=drop_call),
+    Operator(name="loop ends earlier", apply=rewriting(bound("stop", -1)), values=True),
+    Operator(name="loop begins later", apply=rewriting(bound("start", 1)), values=True),
+    Operator(name="move operand slice", apply=rewriting(move_operand), values=True),
+    Operator(name="move coordinate", apply=rewriting(coordinates), values=True),
+    Operator(name="add init", apply=rewriting(add_init), values=True),
+    Operator(name="shift comparison", apply=rewriting(condition), values=True),
+    Operator(name="drop condition", apply=unguard, values=True),
+    Operator(name="drop guard", apply=drop_guard, values=True),
+    Operator(name="drop copy or product", apply=drop_call, values=True),
 )
 
-OPERATORS = SYNC_OPERATORS + DATA_OPERATORS
+OPERATORS = SYNC_OPERATORS + PROTOCOL_OPERATORS + MEMORY_OPERATORS + DATA_OPERATORS
 """Every operator, in the order of the tables."""
 
 

@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.verifier import families, more_families
+from benchmarks.verifier import families, more_families, wide_families
+from benchmarks.verifier.dress import dressed
+
+MAX_THROWS = 20
+"""Throws for each schedule that is asked for, before the families count as used up."""
 
 Family = Callable[[Random, str | None], str]
 
@@ -82,6 +86,52 @@ FAULTS: Mapping[Family, tuple[str, ...]] = {
         "all wait for one slot",
         "barrier expects more",
     ),
+    wide_families.by_hand: (
+        "waits for the wrong phase first",
+        "phase of the round",
+        "the counter restarts with every tile",
+        "announces too little",
+        "announces too much",
+        "announces late",
+        "does not wait for the slot",
+        "frees before it reads",
+        "never frees",
+        "frees too early",
+        "waits for more arrivals",
+    ),
+    wide_families.handover: (
+        "does not wait for the slot",
+        "waits one round late",
+        "signals another slot",
+        "barrier expects more",
+        "signals before it writes",
+        "frees before it reads",
+    ),
+    wide_families.epilogue: (
+        "no wait",
+        "waits for too few",
+        "no fence",
+        "no barrier",
+        "barrier before the fence",
+        "no commit",
+        "no wait at the end",
+        "buffers are not turned",
+        "all groups use the same buffers",
+    ),
+    wide_families.peers: (
+        "no first barrier",
+        "barrier of the CTA only",
+        "no second barrier",
+        "some CTAs meet",
+        "no barrier at the end",
+    ),
+    wide_families.aliases: (
+        "no barrier between",
+        "no barrier at the end of a round",
+        "barrier of the warp only",
+        "the pool is too small",
+        "the first is read too late",
+    ),
 }
 """What can be wrong with the schedules of each family."""
 
@@ -99,11 +149,22 @@ def valid(seed: int) -> Generated:
     """A schedule that is right by construction."""
     r = Random(f"valid {seed}")
     family = r.choice(list(FAULTS))
-    return Generated(family=family.__name__, fault=None, text=family(r, None))
+    return Generated(family=family.__name__, fault=None, text=dressed(r, family(r, None)))
 
 
 def unsafe(seed: int) -> Generated:
     """A schedule that hangs, races or leaves its bounds by construction."""
     r = Random(f"unsafe {seed}")
     family, fault = r.choice([(f, x) for f, faults in FAULTS.items() for x in faults])
-    return Generated(family=family.__name__, fault=fault, text=family(r, fault))
+    return Generated(family=family.__name__, fault=fault, text=dressed(r, family(r, fault)))
+
+
+def different(make: Callable[[int], Generated], count: int) -> list[Generated]:
+    """The first ``count`` schedules of different texts, by ascending seeds."""
+    found: dict[str, Generated] = {}
+    for seed in range(MAX_THROWS * count):
+        made = make(seed)
+        found.setdefault(made.text, made)
+        if len(found) == count:
+            break
+    return list(found.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -10,24 +11,29 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any
 
+from benchmarks.verifier.data_operators import operator
 from benchmarks.verifier.layers import complete, errors, layer
 from benchmarks.verifier.mutants import Mutant
 from benchmarks.verifier.partners import partner_lines
 from benchmarks.verifier.subjects import Subject, subject
+from cake.codegen.cuda import emit_program
 from cake.diag import Diagnostic
 from cake.ir.program import Program
 from cake.kernels import launchable, poisoned, simulate_schedule
 from cake.lang.elaborate import parse
 from cake.workloads import Problem, compare, generate
 
-ORDERS = ("late", "early", "random")
-"""The adversaries on the first problem of a schedule; each with another seed."""
+FIRST = "late"
+"""The adversary that every problem is tried with, in order, until one finds something."""
 
-OTHER_ORDERS = ("late-newest",)
-"""The adversaries on its other problems, which differ in sizes."""
+OTHERS = ("late-newest", "random")
+"""The adversaries on the first problem for what is alive then."""
 
 MAX_SECONDS = 20.0
 """Processor time for one mutant. A mutant that needs more is counted as alive (``timeout``)."""
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class OutOfTime(Exception):
@@ -38,15 +44,18 @@ class OutOfTime(Exception):
 class Fate:
     """What became of a mutant.
 
-    ``layer``: ``language``, ``L0``, ``L1``, ``L2``, ``simulator``, ``survivor``,
-    ``timeout`` or ``crash`` (an exception that is no finding).
+    ``layer``: ``language``, ``L0``, ``L1``, ``L2``, ``L4``, ``simulator``, ``survivor``,
+    ``timeout`` or ``crash`` (an exception that is no finding). ``equivalent`` is why it means the
+    same as the original, where that is decided without a person.
     ``code`` is that of the first finding (``value`` for wrong results). ``localised`` says whether
-    a place that the first finding shows is a mutated statement or its partner.
+    a place that a finding of that layer shows is a mutated statement or its partner. ``values``:
+    the operator changes what is computed and nothing else.
     """
 
     key: str
     subject: str
     operator: str
+    values: bool
     equivalent: str | None
     layer: str
     code: str
@@ -61,7 +70,7 @@ class Fate:
         return asdict(self)
 
 
-STATIC = ("language", "L0", "L1", "L2")
+STATIC = ("language", "L0", "L1", "L2", "L4")
 """Layers that need no run of the kernel."""
 
 
@@ -80,7 +89,8 @@ def judge(mutant: Mutant) -> Fate:
         key=mutant.key,
         subject=mutant.subject,
         operator=mutant.operator,
-        equivalent=mutant.equivalent,
+        values=operator(mutant.operator).values,
+        equivalent=mutant.equivalent or _equivalent(mutant, found),
         layer=found.layer,
         code=found.code,
         message=found.message,
@@ -106,17 +116,13 @@ def _static(mutant: Mutant) -> _Found | None:
     if not parsed.ok:
         first = next(d for d in parsed.diagnostics if d.severity == "error")
         return _Found("language", first.code, first.message, "refused", _localised(mutant, first))
-    for program in parsed.programs:
+    changed = parsed.programs[mutant.program]
+    for program in (changed, *(p for p in parsed.programs if p is not changed)):
         found = errors(program)
         if found:
             first = found[0]
-            return _Found(
-                layer(first.code),
-                first.code,
-                first.message,
-                "rejected",
-                any(_localised(mutant, d) for d in found),
-            )
+            near = any(_localised(mutant, d) for d in found)
+            return _Found(layer(first.code), first.code, first.message, "rejected", near)
     return None
 
 
@@ -128,18 +134,36 @@ def _localised(mutant: Mutant, d: Diagnostic) -> bool:
     return any(near & mutant.original_lines(s.line) for s in spans if s is not None)
 
 
+def _equivalent(mutant: Mutant, found: _Found) -> str | None:
+    """Why a survivor means the same, if its operator or the emitted code says so."""
+    if found.layer != "survivor":
+        return None
+    if _emitted(mutant.original, mutant.subject) == _emitted(mutant.text, mutant.subject):
+        return "the emitted CUDA is the same"
+    return operator(mutant.operator).only_slack
+
+
+def _emitted(text: str, name: str) -> list[str]:
+    """The CUDA of all programs without comments, which show lines of the source."""
+    sources = (emit_program(p).source for p in parse(text, name).programs)
+    return [_COMMENT.sub("", source) for source in sources]
+
+
 def _simulated(mutant: Mutant, origin: Subject) -> _Found:
     """The first finding or wrong value over all problems and adversaries."""
     programs = parse(mutant.text, mutant.subject).programs
-    verdict = "accepted" if all(complete(p) for p in programs) else "incomplete"
-    for number, instance in enumerate(origin.problems()):
-        if launchable(programs, instance):
-            continue  # a mutated guard may refuse a problem
-        for seed, order in enumerate(OTHER_ORDERS if number else ORDERS):
-            wrong = trial(programs, instance, order, seed)
-            if wrong is not None:
-                return _Found("simulator", *wrong, verdict, None)
-    return _Found("survivor", "", "", verdict, None)
+    problems = [p for p in origin.problems() if not launchable(programs, p)]
+    # A mutated guard may refuse a problem. What is equivalent by argument is run once all the same.
+    runs = [(p, FIRST) for p in problems] + [(p, order) for order in OTHERS for p in problems[:1]]
+    for seed, (instance, order) in enumerate(runs[:1] if mutant.equivalent else runs):
+        wrong = trial(programs, instance, order, seed)
+        if wrong is not None:
+            return _Found("simulator", *wrong, _verdict(programs), None)
+    return _Found("survivor", "", "", _verdict(programs), None)
+
+
+def _verdict(programs: Sequence[Program]) -> str:
+    return "accepted" if all(complete(p) for p in programs) else "incomplete"
 
 
 def trial(

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cake.diag import Diagnostic, Severity
 from cake.ir.program import Program
-from cake.verify import verify
+from cake.verify import Verdict, all_rules, verify
+
+
+@lru_cache(maxsize=4)
+def _verdict(program: Program) -> Verdict:
+    return verify(program)
 
 
 def errors(program: Program) -> tuple[Diagnostic, ...]:
     """What the static layers object to."""
-    return tuple(d for d in verify(program).diagnostics if d.severity is Severity.ERROR)
+    return tuple(d for d in _verdict(program).diagnostics if d.severity is Severity.ERROR)
 
 
 def complete(program: Program) -> bool:
     """Whether the static layers could decide everything about a program without errors."""
-    return verify(program).status == "accepted"
+    return _verdict(program).status == "accepted"
 
 
 def layer(code: str) -> str:
-    """L0 (CK3xx), L1 (CK400 to CK449) or L2 (CK450 on), as docs/design/verifier.md says."""
-    number = int(code.removeprefix("CK"))
-    if number < 400:
-        return "L0"
-    return "L1" if number < 450 else "L2"
+    """The layer of a rule; codes without a rule are those of the phase simulation."""
+    return next((r.layer for r in all_rules() if r.code == code), "L2")

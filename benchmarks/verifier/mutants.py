@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from benchmarks.verifier.data_operators import OPERATORS, operator
+from benchmarks.verifier.data_operators import OPERATORS
 from benchmarks.verifier.subjects import Subject
 from cake.diag import Span
 from cake.lang.printer import print_program
+
+COPIES = 2
+_NUMBERS = re.compile(r"_?\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +25,8 @@ class Mutant:
     """One slip in a schedule.
 
     ``places`` are the spans of the changed statements in the canonical text of the original;
-    ``program`` is the number of the launched program that was changed.
+    ``program`` is the number of the launched program that was changed. ``equivalent`` says why it
+    means the same as the original, where that is decided beforehand.
     """
 
     subject: str
@@ -29,11 +35,7 @@ class Mutant:
     places: tuple[Span, ...]
     original: str
     text: str
-
-    @property
-    def equivalent(self) -> str | None:
-        """Why every mutant of the operator means the same as the original, if so."""
-        return operator(self.operator).equivalent
+    equivalent: str | None = None
 
     @cached_property
     def key(self) -> str:
@@ -64,8 +66,21 @@ class Mutant:
         return frozenset()
 
 
-def mutants(subject: Subject) -> Iterator[Mutant]:
-    """All different mutants of a schedule: each text once, by the first operator that makes it."""
+def mutants(subject: Subject, copies: int = COPIES) -> Iterator[Mutant]:
+    """The mutants of a schedule: each text once, by the first operator that makes it.
+
+    Of the same slip in several copies of an unrolled statement, ``copies`` are kept.
+    """
+    alike: Counter[tuple[str, str]] = Counter()
+    for m in _all(subject):
+        changed = sorted(line for line in m.diff().splitlines() if not line.startswith("@@"))
+        kind = m.operator, _NUMBERS.sub("", "\n".join(changed))
+        alike[kind] += 1
+        if alike[kind] <= copies:
+            yield m
+
+
+def _all(subject: Subject) -> Iterator[Mutant]:
     programs = subject.programs()
     printed = [print_program(p) for p in programs]
     seen = {subject.text}
@@ -84,6 +99,7 @@ def mutants(subject: Subject) -> Iterator[Mutant]:
                     places=tuple(n.loc for n in edit.nodes),
                     original=subject.text,
                     text=text,
+                    equivalent=op.equivalent or edit.equivalent,
                 )
 
 

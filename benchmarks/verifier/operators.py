@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from benchmarks.verifier.commute import commutes
 from benchmarks.verifier.edits import (
     Site,
     Statements,
@@ -37,19 +38,30 @@ SEPARATING = FENCES + DRAINS + BARRIERS + CLUSTER + NAMED
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Edit:
-    """One mutation: the nodes of the original that changed, and the new program."""
+    """One mutation: the nodes of the original that changed, and the new program.
+
+    ``equivalent`` says why it means the same, where that is decided from the text alone.
+    """
 
     nodes: tuple[Node, ...]
     program: Program
+    equivalent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A kind of slip. See the module."""
+    """A kind of slip. See the module.
+
+    ``only_slack``: the mutants order more, or leave less slack, than the original. If they come to
+    an end at all, they mean the same; the text says why. ``values``: the mutants compute something
+    else and stay defined.
+    """
 
     name: str
     apply: Callable[[Program], Iterator[Edit]]
     equivalent: str | None = None
+    only_slack: str | None = None
+    values: bool = False
 
 
 def op_of(stmt: Stmt | None) -> str:
@@ -104,7 +116,11 @@ def moving(*ops: str, by: int) -> Callable[[Program], Iterator[Edit]]:
 
 def exchange(program: Program, one: Stmt, two: Stmt) -> Edit:
     """Two statements of a block change places."""
-    return Edit(nodes=(one, two), program=with_statements(program, {one: (two,), two: (one,)}))
+    return Edit(
+        nodes=(one, two),
+        program=with_statements(program, {one: (two,), two: (one,)}),
+        equivalent=commutes(program, one, two),
+    )
 
 
 def swap_fence_and_barrier(program: Program) -> Iterator[Edit]:
@@ -251,6 +267,7 @@ def retarget_barrier(program: Program) -> Iterator[Edit]:
 
 _STRICTER = "a wait that leaves fewer groups unfinished delays, and changes no result"
 _IDEMPOTENT = "a second fence or wait in the same place orders nothing anew"
+_SLACK = "fewer stages take away slack; roles that still come to an end take the same steps"
 _RENDEZVOUS = "all threads meet once more in the same place; nothing depends on the number"
 
 SYNC_OPERATORS: tuple[Operator, ...] = (
@@ -264,7 +281,7 @@ SYNC_OPERATORS: tuple[Operator, ...] = (
     Operator(name="drop wait", apply=dropping(*DRAINS, "pdl_wait", "barrier_wait")),
     Operator(name="wait distance + 1", apply=wait_distance(1)),
     Operator(name="wait distance - 1", apply=wait_distance(-1), equivalent=_STRICTER),
-    Operator(name="stages - 1", apply=stages(-1)),
+    Operator(name="stages - 1", apply=stages(-1), only_slack=_SLACK),
     Operator(name="release before read", apply=release_before_read),
     Operator(name="arrive before wait", apply=arrive_before_wait),
     Operator(name="drop ring step", apply=dropping(*RING)),
@@ -274,7 +291,7 @@ SYNC_OPERATORS: tuple[Operator, ...] = (
     Operator(name="barrier count + 1 warp", apply=barrier_count(1)),
     Operator(name="barrier count - 1 warp", apply=barrier_count(-1)),
     Operator(name="role + 1 unit", apply=role_size(1)),
-    Operator(name="role - 1 unit", apply=role_size(-1)),
+    Operator(name="role - 1 unit", apply=role_size(-1), values=True),
     Operator(name="retarget barrier", apply=retarget_barrier),
     Operator(name="drop named barrier step", apply=dropping(*NAMED, "arrive", "expect_tx")),
     Operator(name="drop cluster barrier", apply=dropping(*CLUSTER)),

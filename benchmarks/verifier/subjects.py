@@ -33,6 +33,10 @@ SHAPES: Mapping[str, tuple[Shape, ...]] = {
         {"M": 40, "N": 24, "K": 0},
     ),
     "kmeans_assign": _POINTS,
+    "knn_search": (
+        {"B": 1, "Q": 20, "M": 150, "D": 40, "k": 5},
+        {"B": 2, "Q": 3, "M": 70, "D": 64, "k": 8},
+    ),
     "kmeans_update": (
         {"B": 1, "N": 70, "K": 37, "D": 40},
         {"B": 2, "N": 133, "K": 5, "D": 72},
@@ -52,6 +56,9 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "kmeans_assign/sm_80": {"DP": 64, "BN": 32, "ROWS": 16},
     "kmeans_assign/sm_90a": {"WG": 2, "DP": 64, "HEAD": 48, "BN": 64, "STAGES": 2},
     "kmeans_update/sm_90a_deterministic": {"WARPS": 16, "POINTS": 4096, "KP": 512, "ROWS": 4},
+    "gemm/sm_100a": {"BN": 128, "STAGES": 3},
+    "knn_search/sm_90a": {"WG": 1, "DP": 64, "NG": 1024, "PER": 8, "WARPS": 2},
+    "knn_search/sm_90a_lists": {"WG": 1, "DP": 64, "SPLITS": 8, "KP": 8},
     "rmsnorm/sm_80": {"WARPS": 2, "V": 2, "PER": 2},
     "softmax/sm_80": {"WARPS": 2, "V": 2},
 }

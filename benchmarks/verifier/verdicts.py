@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from multiprocessing import get_context
 from typing import Any
 
-from benchmarks.verifier.generate import Generated, unsafe, valid
+from benchmarks.verifier.generate import Generated, different, unsafe, valid
 from benchmarks.verifier.judge import OutOfTime, time_limit
 from benchmarks.verifier.layers import complete, errors
-from benchmarks.verifier.runner import PROCESSES
 from cake.lang.elaborate import parse
 
 MAX_SECONDS = 20.0
@@ -46,18 +46,15 @@ def _verdict(text: str) -> tuple[str, str, str]:
     return "accepted" if complete(program) else "incomplete", "", ""
 
 
-def generated(count: int) -> tuple[list[Record], list[Record]]:
-    """The verdicts on ``count`` valid and unsafe schedules each; equal texts are judged once."""
-    made = [valid(seed) for seed in range(count)] + [unsafe(seed) for seed in range(count)]
-    different = {g.text: g for g in made}
-    with get_context("spawn").Pool(PROCESSES) as pool:
-        judged = dict(zip(different, pool.map(verdict, different.values(), 16), strict=True))
-    # One text may be thrown with two faults; each throw keeps its own name.
-    rows = [{**judged[g.text], "family": g.family, "fault": g.fault} for g in made]
-    return rows[:count], rows[count:]
+def generated(count: int, processes: int = 1) -> tuple[list[Record], list[Record]]:
+    """The verdicts on ``count`` valid and ``count`` unsafe schedules, all of different texts."""
+    right, wrong = different(valid, count), different(unsafe, count)
+    with get_context("spawn").Pool(processes) as pool:
+        judged = pool.map(verdict, [*right, *wrong], 16)
+    return judged[: len(right)], judged[len(right) :]
 
 
-def counted(rows: list[Record]) -> dict[str, dict[str, int]]:
+def counted(rows: Sequence[Record]) -> dict[str, dict[str, int]]:
     """Verdicts per family and fault."""
     table: dict[str, Counter[str]] = {}
     for row in rows:

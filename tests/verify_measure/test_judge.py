@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.verifier.equivalent import argument
+from benchmarks.verifier import equivalent
+from benchmarks.verifier.equivalent import ARGUMENTS, argument
 from benchmarks.verifier.figures import figures
 from benchmarks.verifier.judge import OutOfTime, judge, time_limit
 from benchmarks.verifier.mutants import mutants
@@ -31,7 +32,7 @@ def test_a_dropped_fence_is_found_statically_at_its_partner() -> None:
 
 
 def test_a_ring_that_one_side_leaves_earlier_is_found_by_algebra() -> None:
-    f = fate(GEMM, "loop begins later", "-            for k in range(1")
+    f = fate(GEMM, "stepping loop begins later", "-            for k in range(1")
     assert (f["layer"], f["localised"]) == ("L1", True)
 
 
@@ -57,9 +58,12 @@ def test_partners_share_a_resource_or_a_mechanism() -> None:
     fence = partners("fence_async()")
     assert any(p.startswith("tma_store(") for p in fence)
     assert any(p.startswith("stmatrix(") for p in fence)
+    assert not any(p.startswith(("wgmma(", "release(", "store(")) for p in fence)
     release = partners("release(ab, last)")
     assert "with ab.fill() as s:" in release
-    assert not any(p.startswith("stmatrix(") for p in release)
+    assert any(p.startswith("tma_load(A") for p in release)
+    assert not any(p.startswith(("stmatrix(", "tma_store")) for p in release)
+    assert not any(p.startswith("wgmma(") for p in partners("stmatrix(E["))
 
 
 def test_the_time_of_a_mutant_is_limited() -> None:
@@ -72,6 +76,7 @@ def row(layer: str, **changes: Any) -> dict[str, Any]:
     return {
         **plain,
         "operator": "drop fence",
+        "values": False,
         "equivalent": None,
         "layer": layer,
         "localised": layer != "simulator",
@@ -83,30 +88,32 @@ def generated(status: str, fault: str | None) -> dict[str, Any]:
     return {"family": "f", "fault": fault, "status": status, "text": status, "message": ""}
 
 
-def test_figures_count_what_is_not_equivalent() -> None:
+def test_figures_count_what_is_not_equivalent(monkeypatch: pytest.MonkeyPatch) -> None:
     fates = [
         row("L0"),
         row("L1", localised=False),
         row("simulator"),
         row("survivor"),
         row("survivor", equivalent="the same"),
-        row("survivor", operator="change swizzle"),
+        row("survivor", diff="@@ -1 +1 @@\n-    a\n+    b"),
+        row("survivor", values=True),
     ]
     valid = [generated("accepted", None), generated("rejected", None)]
     unsafe = [generated("rejected", "a"), generated("incomplete", "a"), generated("accepted", "b")]
+    monkeypatch.setattr(equivalent, "ARGUMENTS", {"they are": (("x", "drop fence", "-a | +b"),)})
     f = figures(fates, valid, unsafe)
-    assert (f["mutants"], f["equivalent"], f["kill_rate"], f["static_kill_rate"]) == (
-        6,
-        2,
-        0.75,
-        0.5,
-    )
+    assert (f["mutants"], f["kill_rate"], f["static_kill_rate"]) == (6, 0.75, 0.5)
     assert (f["localisation"], f["false_alarms"], f["unsafe_accepted"]) == (0.5, 1, 1)
-    assert len(f["survivors"]) == len(f["argued"]) == 1
+    details = f["details"]
+    assert (details["hazards"]["equivalent"], details["values"]["kill_rate"]) == (2, 0.0)
+    assert details["all"]["mutants"] == 7
+    assert (len(details["survivors"]), len(details["argued"])) == (2, 1)
 
 
 def test_an_argument_belongs_to_one_kind_of_mutant() -> None:
-    assert argument(row("survivor", operator="change swizzle"))
+    assert len({m for mutants_ in ARGUMENTS.values() for m in mutants_}) == sum(
+        map(len, ARGUMENTS.values())
+    )
     assert argument(row("survivor")) is None
 
 

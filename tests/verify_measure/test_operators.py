@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from benchmarks.verifier.data_operators import OPERATORS, operator
 from benchmarks.verifier.mutants import Mutant, mutants, sample
-from benchmarks.verifier.subjects import Subject
+from benchmarks.verifier.subjects import Subject, subject
 from cake.lang.elaborate import parse
 from cake.lang.printer import print_program
 
@@ -17,6 +19,7 @@ def kernel(x: Tensor[bf16, 64, "K"], y: Tensor[bf16, 64, 64], z: Tensor[f32, "M"
     KT = cdiv(K, 64)
     X = smem(bf16, (64, 64), stages=3, swizzle=128)
     E = smem(bf16, (64, 64), swizzle=128)
+    P = smem(f32, (128,))
     math = role(warpgroups=1)
     load_ = role(warps=1)
     ring = pipeline(X, producer=load_, consumer=math)
@@ -46,6 +49,8 @@ def kernel(x: Tensor[bf16, 64, "K"], y: Tensor[bf16, 64, 64], z: Tensor[f32, "M"
         tma_store_wait(0)
         if thread() < M:
             store(z[thread()], 1.0, mask=thread() < M)
+        for i in range(4):
+            store(P[thread()], 1.0)
 """
 
 EXPECTED = {
@@ -69,10 +74,19 @@ EXPECTED = {
     "drop mask": "+store(z[thread()], 1.0)",
     "drop init": "+wgmma(acc, X[first], X[first].T)",
     "add init": "+wgmma(acc, X[s], X[s].T, True)",
-    "loop ends later": "+for k in range(1, KT + 1, 1):",
-    "loop begins later": "+for k in range(2, KT, 1):",
+    "stepping loop begins later": "+for k in range(2, KT, 1):",
+    "loop ends later": "+for i in range(0, 5, 1):",
     "shift comparison": "+if thread() <= M:",
-    "change swizzle": "stages=3, swizzle=64)",
+    "swizzle of one side": "+stmatrix(E_other, cast(acc, bf16))",
+    "other slot variable": "+release(ring, s)",
+    "stepping loop ends later": "+for k in range(0, KT + 1, 1):",
+    "not in the first round": "+if k != 1: +wgmma_wait(1)",
+    "fill or use twice": "+with ring.fill() as s: +tma_load(X[s], x[0, k * 64])",
+    "mask too far": "mask=thread() <= M)",
+    "part of another unit or lane": "+store(P[0], 1.0)",
+    "first stage always": "+wgmma(acc, X[0], X[s].T)",
+    "smaller buffer": "+E = smem(bf16, (32, 64), swizzle=128)",
+    "exchange producer and consumer": "producer=math, consumer=load_)",
     "drop guard": "-require(K > 0)",
     "drop condition": "-if thread() < M:",
 }
@@ -83,6 +97,29 @@ EXPECTED = {
 def made() -> list[Mutant]:
     text = print_program(parse(TEXT, "kernel.py").programs[0])
     return list(mutants(Subject(name="kernel", workload="", text=text, shapes=())))
+
+
+def test_copies_of_one_slip_are_few() -> None:
+    copied = TEXT.replace("        for i in range(4):\n", "        for i in static_range(4):\n")
+    text = print_program(parse(copied, "kernel.py").programs[0])
+    own = Subject(name="kernel", workload="", text=text, shapes=())
+    stores = [m for m in mutants(own, copies=2) if "-        store(P[" in m.diff()]
+    kinds = Counter(m.operator for m in stores)
+    assert kinds
+    assert max(kinds.values()) == 2
+
+
+def test_statements_that_commute_are_told_from_those_that_do_not(made: list[Mutant]) -> None:
+    def reasons(name: str) -> set[str | None]:
+        return {m.equivalent for m in made if m.operator == name}
+
+    # A wait and the release that relies on it; a commit and its copies.
+    assert None in reasons("move wait down")
+    assert reasons("move commit up") == {None}
+    # The slot that is released is replaced next.
+    assert None in reasons("move ring step down")
+    softmax = [m for m in mutants(subject("softmax/sm_80")) if m.operator == "move barrier down"]
+    assert any(m.equivalent and "+        whole = " in m.diff() for m in softmax), softmax
 
 
 def difference(mutant: Mutant) -> str:
@@ -127,3 +164,5 @@ def test_operators_have_different_names() -> None:
     assert len({o.name for o in OPERATORS}) == len(OPERATORS)
     assert operator("wait distance - 1").equivalent
     assert not operator("wait distance + 1").equivalent
+    assert operator("stages - 1").only_slack
+    assert operator("move coordinate").values
