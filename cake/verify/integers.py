@@ -31,6 +31,7 @@ from cake.verify.poly import ZERO, Poly
 from cake.verify.values import assign_values
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CALL_INSIDE = re.compile(r"\b(?!min\(|max\()[A-Za-z_]\w*\(")
 _CALL = re.compile(r"(?!min\(|max\()[A-Za-z_]\w*\(")
 
 INT_LIMIT = 2**31
@@ -317,3 +318,8 @@ def unit_key(role: str) -> str:
 def from_data(atom: str) -> bool:
     """Whether an atom's value comes from memory, or is not followed."""
     return FRESH in atom or _CALL.match(atom) is not None
+
+
+def rests_on_data(atom: str) -> bool:
+    """Whether an atom's value, or the range that it has, depends on such a value."""
+    return FRESH in atom or _CALL_INSIDE.search(atom) is not None

@@ -15,9 +15,11 @@ from collections.abc import Iterator
 
 from cake.diag import Diagnostic
 from cake.ir.dtypes import I32
-from cake.ir.types import Scalar
+from cake.ir.types import DIM_LIMIT, Scalar
+from cake.verify.concrete import evaluate
+from cake.verify.conditions import divisibility
 from cake.verify.context import Context
-from cake.verify.integers import INT_LIMIT, from_data
+from cake.verify.integers import INT_LIMIT, rests_on_data
 from cake.verify.poly import Poly
 from cake.verify.questions import Fits
 from cake.verify.rule import Uncovered, rule
@@ -56,15 +58,17 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
         p = ctx.integers.poly(call)
         if p is None or _fits(ctx, p, site):
             continue
-        product, data = call.op == "mul" and p.degree > 1, any(map(from_data, p.atoms))
-        if product and not data:
+        product, data = call.op == "mul" and p.degree > 1, any(map(rests_on_data, p.atoms))
+        if data and not product:
+            continue
+        if product and not data and not _bounded(ctx, site):
             yield RULE.at(
                 call.loc,
                 "this product of run-time values can exceed 32 bits for admitted sizes",
                 facts={"limit": INT_LIMIT - 1},
                 helps=("multiply in 64 bits: cast(x, i64)", "or bound the sizes with require(...)"),
             )
-        elif product or not data:
+        else:
             what = f"whether the {_NAMES[call.op]} in line {call.loc.line} fits into 32 bits"
             yield Uncovered(what, decider="L4", question=Fits(site=site))
 
@@ -76,6 +80,15 @@ def _fits(ctx: Context, p: Poly, site: Site) -> bool:
     given = ctx.given(site)
     return ctx.integers.proved(INT_LIMIT - 1 - p, given) and ctx.integers.proved(
         p + INT_LIMIT, given
+    )
+
+
+def _bounded(ctx: Context, site: Site) -> bool:
+    """Whether guards or conditions may keep a product small in a way that no proof here sees."""
+    most = dict.fromkeys(ctx.program.dims, DIM_LIMIT - 1)
+    return bool(site.conditions) or any(
+        evaluate(g.cond, most) is not True and divisibility(g.cond) is None
+        for g in ctx.program.guards
     )
 
 
