@@ -156,7 +156,7 @@ class InitFlow(Flow[Missing]):
             call = self.sites[i].call
             if call.op == "lanes" and isinstance(s, Assign) and s.value is call:
                 found[id(call.args[0])] = ""
-            if call.op == "wgmma" and _may_start(call):
+            if call.op == "wgmma" and may_start(call):
                 acc = call.args[0]
                 found[id(acc)] = acc.name if isinstance(acc, VarRef) else ""
         return found
@@ -171,7 +171,7 @@ def _empty(s: Assign) -> bool:
     return isinstance(s.value, Call) and s.value.op in _EMPTY and operand(s.value, "fill") is None
 
 
-def _may_start(call: Call) -> bool:
+def may_start(call: Call) -> bool:
     """Whether a product starts from zero, always or under a condition of its own."""
     init = operand(call, "init")
     return init is not None and not (isinstance(init, Const | Static) and init.value is False)

@@ -17,14 +17,8 @@ GAPS = {
     "coresidency/bad": "a spinning loop over what other CTAs do is accepted",
     "flag-protocol/bad_not_gathered": "order between CTAs is left open",
     "flag-protocol/bad_relaxed": "order between CTAs is left open",
-    "tmem-address-published/bad": "the address word of tensor memory is not followed",
-    "tmem-allocated-at-all/bad": "allocation of tensor memory is not followed",
-    "tmem-dealloc/bad_never_freed": "allocation of tensor memory is not followed",
-    "tmem-dealloc/bad_freed_twice": "allocation of tensor memory is not followed",
-    "tmem-alloc-once/bad": "allocations of co-resident CTAs are not summed",
     "tcgen05-thread-fences/bad_no_fence_after": "no rule asks for the fence",
     "tcgen05-thread-fences/bad_no_fence_before": "no rule asks for the fence",
-    "acc-first-write/bad": "the first product into tensor memory is not told from later ones",
 }
 """Bad schedules that the static layers accept, and good ones that they refuse, so far."""
 

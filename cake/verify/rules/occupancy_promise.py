@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from cake.diag import Diagnostic
 from cake.ir.program import LaunchOptions
 from cake.verify.context import Context
+from cake.verify.occupancy import needs
 from cake.verify.rule import rule
 
 BAD = """
@@ -52,20 +53,12 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
     n = ctx.plan.min_blocks
     if options is None or n == 1:
         return
-    t = ctx.target
-    unit = t.smem_unit
-    smem = -(-(ctx.layout.bytes + t.smem_reserved_per_cta) // unit) * unit
-    warps = ctx.plan.threads // t.warp_size
-    needs = (
-        ("bytes of shared memory", smem * n, t.smem_per_sm),
-        ("warps", warps * n, t.warps_per_sm),
-        ("CTAs", n, t.ctas_per_sm),
-    )
-    for what, wanted, limit in needs:
+    for what, each, limit in needs(ctx):
+        wanted = each * n
         if wanted > limit:
             yield RULE.at(
                 options.loc,
-                f"{n} CTAs need {wanted} {what}, an SM of {t.name} has {limit}",
+                f"{n} CTAs need {wanted} {what}, an SM of {ctx.target.name} has {limit}",
                 facts={"min_blocks": n, "wanted": wanted, "limit": limit},
                 helps=(f"at most {limit * n // wanted} fit",),
             )
