@@ -26,6 +26,8 @@ COMMANDS = {
     "build": "Compile a schedule to a cubin, with facts and findings.",
     "judge": "Decide whether a schedule computes what a workload asks for.",
     "bench": "Time a schedule against a baseline on this machine's GPU.",
+    "compare": "Say whether one kernel is faster than another, by how much, how sure.",
+    "replay": "Judge a stored candidate again, or list what is stored.",
     "selftest": "Check that the judge catches cheats and passes what is right.",
     "evolve": "Search for the fastest schedule of a workload.",
     "explain": "Print the page of a finding.",

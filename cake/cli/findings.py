@@ -127,3 +127,26 @@ namespaces (`unprivileged_userns_clone`, some containers), the class `escape` fa
 Python are then held by limits of resources alone, and each verdict says so.
 """,
 )
+
+REPLAY_DIFFERS = _code(
+    "CK961",
+    "replay-differs",
+    "judge",
+    "A stored verdict did not come out again.",
+    """
+The candidate was judged again on the stored cases with the stored seeds, and something else was
+decided. On another device, or with another CAKE, that is possible; on the same ones the candidate
+depends on something that is not an input, or the judge has a fault.
+""",
+)
+
+STORE_UNUSABLE = _code(
+    "CK962",
+    "store-unusable",
+    "environment",
+    "The judge's store cannot be read or written.",
+    """
+The message names the folder and the reason: a full disk, missing rights, a damaged file, a store of
+a newer CAKE, or a number that is not in it. Everything that was reported as kept is still there.
+""",
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from cake.cli.judging import candidate, finish, judged, plugins, runner_option
 from cake.cli.options import cake_command, schedule_options
 from cake.cli.output import Output
 from cake.cli.status import Status
+from cake.cli.storing import keep, store_option
 from cake.cli.workload import (
     cases_of,
     contract_of,
@@ -33,6 +35,8 @@ from cake.judge import Evaluation, Verdict
 @dtype_option
 @family_option
 @click.option("--device", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True)
+@click.option("--keep", "kept", is_flag=True, help="Keep the verdict for `cake replay`.")
+@store_option
 @click.option("--seed", type=click.IntRange(min=0), help="Repeat a run with its inputs.")
 def command(
     out: Output,
@@ -46,6 +50,8 @@ def command(
     dtype: str | None,
     families: tuple[str, ...],
     device: str,
+    kept: bool,
+    folder: Path | None,
     seed: int | None,
 ) -> Status:
     """Decide whether a schedule, or another kernel, computes what a workload asks for.
@@ -55,19 +61,19 @@ def command(
     """
     contract = contract_of(workload)
     made = candidate(file, runner, meta, target)
-    verdict = judged(
-        out,
-        Evaluation(
-            workload=workload,
-            candidate=made,
-            cases=cases_of(contract, shapes, dtype, shape_set),
-            device=device,
-            families=families,
-            plugins=plugins(made),
-            seed=seed,
-        ),
+    request = Evaluation(
+        workload=workload,
+        candidate=made,
+        cases=cases_of(contract, shapes, dtype, shape_set),
+        device=device,
+        families=families,
+        plugins=plugins(made),
+        seed=seed,
     )
+    verdict = judged(out, request)
     _print(out, verdict)
+    if kept:
+        keep(out, folder, request, verdict)
     return finish(out, verdict)
 
 

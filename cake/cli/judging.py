@@ -94,13 +94,18 @@ def judged(out: Output, evaluation: Evaluation) -> Verdict:
         with usage_errors(), out.progress("judging"):
             return pass_verdict(evaluation)
     except JudgeUnavailable as error:
-        finding = Diagnostic.of(
-            JUDGE_UNAVAILABLE,
-            f"the judge cannot use device {evaluation.device}: {_first_line(str(error))}",
-            facts={"device": evaluation.device, "detail": str(error)},
-            helps=("cake doctor says what is missing", "--device cpu judges by simulation"),
-        )
-        raise Failure(Status.ENVIRONMENT, finding) from None
+        raise unavailable(evaluation, error) from None
+
+
+def unavailable(evaluation: Evaluation, error: JudgeUnavailable) -> Failure:
+    """The end of a command whose judge cannot work here."""
+    finding = Diagnostic.of(
+        JUDGE_UNAVAILABLE,
+        f"the judge cannot use device {evaluation.device}: {_first_line(str(error))}",
+        facts={"device": evaluation.device, "detail": str(error)},
+        helps=("cake doctor says what is missing", "--device cpu judges by simulation"),
+    )
+    return Failure(Status.ENVIRONMENT, finding)
 
 
 def finish(out: Output, verdict: Verdict) -> Status:

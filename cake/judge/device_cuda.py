@@ -8,7 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from cake.judge.devices import ALIGNMENT, Bytes
-from cake.judge.gpu_clock import EVENTS, FLUSH_FACTOR, PASS_SECONDS, best_clock
+from cake.judge.gpu_clock import (
+    EVENTS,
+    FLUSH_FACTOR,
+    PASS_SECONDS,
+    best_clock,
+    reset_persisting_l2,
+)
 from cake.runtime import driver
 from cake.runtime.driver import checked
 
@@ -102,6 +108,8 @@ class CudaDevice:
     def measure(
         self, call: Callable[[], object], host_seconds: float, *, cold: bool = True
     ) -> float:
+        if cold:
+            reset_persisting_l2()
         for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS) if cold else 0):
             self._flush_l2()
         if not cold:

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from cake.judge.devices import Bytes
-from cake.judge.gpu_clock import EVENTS, FLUSH_FACTOR, PASS_SECONDS, best_clock
+from cake.judge.gpu_clock import (
+    EVENTS,
+    FLUSH_FACTOR,
+    PASS_SECONDS,
+    best_clock,
+    reset_persisting_l2,
+)
 
 torch: Any = import_module("torch")  # optional, and without types where it is not installed
 
@@ -52,6 +58,8 @@ class TorchDevice:
     def measure(
         self, call: Callable[[], object], host_seconds: float, *, cold: bool = True
     ) -> float:
+        if cold:
+            reset_persisting_l2()
         for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS) if cold else 0):
             self._flush_l2()
         if not cold:

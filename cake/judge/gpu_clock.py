@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cake.judge.cupti import CuptiClock, CuptiUnavailable
+from cake.runtime import driver
 
 # Half of the flush buffer is read into the other half, and each has to be twice the cache.
 FLUSH_FACTOR = 4
@@ -35,3 +36,8 @@ def best_clock(stream: Callable[[], int], events: Clock) -> tuple[Clock, str]:
         return CuptiClock(stream), ""
     except CuptiUnavailable as reason:
         return events, str(reason)
+
+
+def reset_persisting_l2() -> None:
+    """Give lines that a kernel has marked to stay in L2 back to all (CUDA driver API)."""
+    driver.checked(driver.driver().cuCtxResetPersistingL2Cache(), "cuCtxResetPersistingL2Cache")

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 MIB = 1 << 20
-PROCESSES = 256
-"""Processes and threads that a confined child may add to those of its user."""
+PROCESSES = 1024
+"""Processes and threads that a confined child may add to those of its user. Root is not held to it
+by the kernel, but by deadlines."""
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
 _CLONE_NEWPID, _CLONE_NEWNET = 0x20000000, 0x40000000
@@ -179,6 +180,7 @@ def _become_grandchild() -> None:
     The first process of a namespace ignores signals that it has no handler for, so the candidate
     must not be it. Both that stay behind end as their child ends.
     """
+    restrain()  # a new user namespace has undone it (prctl(2), PR_SET_PDEATHSIG)
     for _ in range(2):
         child = os.fork()
         if child:

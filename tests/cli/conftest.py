@@ -36,9 +36,10 @@ TWO_ERRORS = (
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels built here stay out of the user's cache."""
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels built and verdicts kept here stay out of the user's folders."""
     monkeypatch.setenv("CAKE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setenv("CAKE_STORE_DIR", str(tmp_path_factory.mktemp("store")))
 
 
 @pytest.fixture

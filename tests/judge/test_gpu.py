@@ -85,5 +85,5 @@ def test_torch_passes_in_the_candidates_place(name):
     )
     assert verdict.status == "passed", verdict.detail
     (timing,) = verdict.timings
-    assert timing.clock == "CUDA events"
+    assert timing.clock in ("CUDA events", "CUPTI span")
     assert timing.baseline is not None
