@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cake.judge import baselines_kda
-from cake.judge.candidate import Candidate
+from cake.judge.candidate import Candidate, Refused
 from cake.judge.runners import register
 from cake.judge.timing import Bind
 from cake.workloads import Problem
@@ -62,7 +62,10 @@ class BaselineRunner:
     The candidate's ``entry`` is its name."""
 
     def __init__(self, candidate: Candidate, problem: Problem) -> None:
-        self._bind = bind_baseline(problem, candidate.entry)
+        try:
+            self._bind = bind_baseline(problem, candidate.entry)
+        except BaselineUnavailable as missing:
+            raise Refused(str(missing)) from None
 
     def run(self, tensors: Mapping[str, Any]) -> None:
         given = as_torch(tensors)
