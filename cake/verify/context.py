@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from cake.ir.nodes import (
@@ -133,8 +133,21 @@ class Context:
 
     def given(self, site: Site, mask: Expr | None = None) -> tuple[Poly, ...]:
         """What is not negative where a call executes: from its conditions and its mask."""
-        conditions = [*site.conditions, *([] if mask is None else [(mask, True)])]
+        return self.facts((*site.conditions, *([] if mask is None else [(mask, True)])))
+
+    def facts(self, conditions: Iterable[tuple[Expr, bool]]) -> tuple[Poly, ...]:
+        """What is not negative where conditions have these truth values."""
         return tuple(f for c, holds in conditions for f in self.integers.facts(c, holds))
+
+    def reach(self, p: Poly) -> tuple[int, int] | None:
+        """The values between which ``p`` surely runs, for some size."""
+        ends = []
+        for sample in self.samples:
+            fixed = self.fixed(sample)
+            if self.integers.atoms.attained(p, fixed):
+                low, high = self.integers.interval(p, fixed)
+                ends.append((int(low), int(high)))
+        return max(ends, key=lambda e: e[1] - e[0], default=None)
 
     def fixed(self, sample: Sample) -> dict[str, int]:
         """The values that atoms of dimensions have at a sample's sizes."""

@@ -9,10 +9,12 @@ from cake.ir.nodes import (
     Block,
     Bracket,
     Call,
+    Element,
     Expr,
     For,
     If,
     RoleBody,
+    SetElement,
     Stmt,
     TensorRef,
     TileLoop,
@@ -47,13 +49,7 @@ class Site:
     @property
     def conditions(self) -> tuple[tuple[Expr, bool], ...]:
         """Enclosing conditions with the truth value that leads here."""
-        found: list[tuple[Expr, bool]] = []
-        for a in self.around:
-            if isinstance(a.stmt, If):
-                found.append((a.stmt.cond, a.branch))
-            elif isinstance(a.stmt, While):
-                found.append((a.stmt.cond, True))
-        return tuple(found)
+        return conditions(self.around)
 
     @property
     def loops(self) -> tuple[For | TileLoop | While, ...]:
@@ -70,6 +66,17 @@ class Site:
                 operand = self.call.args[effect.operand]
                 if isinstance(operand, View | TensorRef):
                     yield effect, operand
+
+
+def conditions(around: tuple[Around, ...]) -> tuple[tuple[Expr, bool], ...]:
+    """Enclosing conditions with the truth value that leads inside."""
+    found: list[tuple[Expr, bool]] = []
+    for a in around:
+        if isinstance(a.stmt, If):
+            found.append((a.stmt.cond, a.branch))
+        elif isinstance(a.stmt, While):
+            found.append((a.stmt.cond, True))
+    return tuple(found)
 
 
 def sites_of(role: RoleBody) -> tuple[Site, ...]:
@@ -91,6 +98,31 @@ def _block(role: RoleBody, block: Block, around: tuple[Around, ...]) -> Iterator
                 )
         for i, inner in enumerate(child_blocks(s)):
             yield from _block(role, inner, (*around, Around(s, branch=i == 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An element of a register array that is read or written, with what encloses it."""
+
+    array: Expr
+    index: Expr
+    around: tuple[Around, ...]
+
+
+def elements_of(role: RoleBody) -> Iterator[Indexed]:
+    """The elements of register arrays that a role's body names."""
+    yield from _elements(role.body, ())
+
+
+def _elements(block: Block, around: tuple[Around, ...]) -> Iterator[Indexed]:
+    for s in block:
+        if isinstance(s, SetElement):
+            yield Indexed(s.array, s.index, around)
+        for e in walk_exprs(s):
+            if isinstance(e, Element):
+                yield Indexed(e.base, e.index, around)
+        for i, inner in enumerate(child_blocks(s)):
+            yield from _elements(inner, (*around, Around(s, branch=i == 0)))
 
 
 def varying_condition(around: tuple[Around, ...]) -> Stmt | None:

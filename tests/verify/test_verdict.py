@@ -33,7 +33,7 @@ def kernel(x: Tensor[f32, "M", 32], n: Tensor[i32, 2], y: Tensor[f32, "M", 32]):
     with copier:
         for k in range(load(n[0])):
             with xs.fill() as s:
-                store(X[s][lane()], 1.0)
+                store(X[s][lane()], load(x[0, lane()]))
     with adder:
         for k in range(load(n[1])):
             with xs.use() as s:

@@ -36,7 +36,7 @@ def kernel(y: Tensor[f32, 256, 256]):
 
 GOOD = """
 @cake.schedule(target="sm_90a")
-def kernel(y: Tensor[f32, 128, 256]):
+def kernel(y: Tensor[f32, 128, 128]):
     C = smem(bf16, (128, 64), swizzle=128)
     math = role(warpgroups=2)
     with math as wg:

@@ -77,7 +77,7 @@ def _one(
     if ctx.integers.proved(p, given) and ctx.integers.proved(room - p, given):
         return
     if not site.conditions and ctx.mask_of(site) is None:
-        reach = _reach(ctx, p)
+        reach = ctx.reach(p)
         if reach is not None and (reach[0] < 0 or reach[1] > room):
             yield RULE.at(
                 view.loc,
@@ -99,17 +99,6 @@ def _one(
     )
     line = site.call.loc.line
     yield Uncovered(f"whether {where} in line {line} stays inside", decider="L4", question=question)
-
-
-def _reach(ctx: Context, p: Poly) -> tuple[int, int] | None:
-    """The values between which an index surely runs, for some size."""
-    ends = []
-    for sample in ctx.samples:
-        fixed = ctx.fixed(sample)
-        if ctx.integers.atoms.attained(p, fixed):
-            low, high = ctx.integers.interval(p, fixed)
-            ends.append((int(low), int(high)))
-    return max(ends, key=lambda e: e[1] - e[0], default=None)
 
 
 RULE = rule(

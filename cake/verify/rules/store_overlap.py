@@ -55,7 +55,9 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
                 used |= ctx.integers.loops[id(loop)][1].atoms
         if any(FRESH in a for a in used):
             continue
-        mentioned = {c for c in coordinates if any(c == a or c in a for a in used)}
+        mentioned = {
+            c for c in coordinates if any(ctx.integers.mentions(a, frozenset({c})) for a in used)
+        }
         missing = sorted(coordinates - mentioned)
         if missing:
             found = True

@@ -21,7 +21,7 @@ from cake.verify.rule import rule
 
 BAD = """
 @cake.schedule(target="sm_80")
-def kernel(x: Tensor[bf16, 128, 32], y: Tensor[bf16, 128, 32]):
+def kernel(x: Tensor[bf16, 16, 32], y: Tensor[bf16, 16, 32]):
     X = smem(bf16, (16, 32), swizzle=128)  # CK313
     r = role(warps=1)
     with r:
@@ -34,7 +34,7 @@ def kernel(x: Tensor[bf16, 128, 32], y: Tensor[bf16, 128, 32]):
 
 GOOD = """
 @cake.schedule(target="sm_80")
-def kernel(x: Tensor[bf16, 128, 32], y: Tensor[bf16, 128, 32]):
+def kernel(x: Tensor[bf16, 16, 32], y: Tensor[bf16, 16, 32]):
     X = smem(bf16, (16, 32), swizzle=64)
     r = role(warps=1)
     with r:

@@ -28,7 +28,7 @@ def kernel(x: Tensor[f32, "M", 256], y: Tensor[f32, "M", 256]):
     with r:
         for i in range(63):
             v = load(x[m, lane() * 4 + i * 2], width=4)  # CK327
-            store(y[m, lane() * 4], v)
+            store(y[m, lane() * 4 + i % 2 * 128], v)
 """
 
 GOOD = """
