@@ -8,6 +8,7 @@ into given ones, a copy would be charged to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -182,6 +183,33 @@ def _knn(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
     return call
 
 
+def _knn_build(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
+    """The search with the rows as queries, for one neighbour more where a row is not its own."""
+    torch = _module("torch")
+    x, k, rows = tensors["x"], problem.dims["k"], problem.dims["M"]
+    excluded = int(problem.parameters["exclude_self"])
+    wider = k + excluded
+    lists = {
+        "distances": x.new_empty((x.shape[0], rows, wider), dtype=torch.float32),
+        "ids": x.new_empty((x.shape[0], rows, wider), dtype=torch.int32),
+    }
+    dims = {**problem.dims, "Q": rows, "k": wider}
+    search = _knn(replace(problem, dims=dims), {"q": x, "x": x, **lists})
+    own = torch.arange(rows, device=x.device)[None, :, None]
+
+    def call() -> Outputs:
+        found = search()
+        if not excluded:
+            return found
+        # The row itself, or the last one where as many are nearer.
+        itself = found["ids"] == own
+        itself[..., -1] |= ~itself.any(-1)
+        others = (~itself).nonzero(as_tuple=True)
+        return {name: lists[name][others].view(x.shape[0], rows, k) for name in lists}
+
+    return call
+
+
 def _update_torch(problem: Problem, tensors: Tensors) -> Callable[[], Outputs]:
     """Scatter-adds over the clusters of all batches."""
     torch = _module("torch")
@@ -247,6 +275,7 @@ _BASELINES: Mapping[tuple[str, str], Baseline] = {
     ("kmeans_assign", "torch"): _assign_torch,
     ("kmeans_update", "flashlib"): _update_flashlib,
     ("kmeans_update", "torch"): _update_torch,
+    ("knn_build", "torch"): _knn_build,
     ("knn_search", "torch"): _knn,
     ("rmsnorm", "torch"): _rmsnorm,
     ("softmax", "torch"): _softmax,

@@ -8,8 +8,8 @@ from cake.targets import UnknownTarget
 from cake.workloads import names
 
 
-def test_every_workload_has_a_schedule_for_hopper() -> None:
-    assert all(schedules(workload, "sm_90a") for workload in names())
+def test_every_workload_has_a_schedule_for_hopper_but_the_neighbour_graph() -> None:
+    assert {w for w in names() if not schedules(w, "sm_90a")} == {"knn_build"}
 
 
 def test_files_written_for_the_target_come_first() -> None:

@@ -92,6 +92,21 @@ def knn_differences(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, 
     return nearest(total, problem)
 
 
+def knn_graph(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Differences from all rows, that from the row itself taken out of the list."""
+    x = inputs["x"].astype(F32)
+    total = np.zeros((*x.shape[:2], x.shape[1]), dtype=F32)
+    with np.errstate(invalid="ignore"):
+        for d in range(problem.dims["D"]):
+            total += np.square(x[:, :, None, d] - x[:, None, :, d])
+    if not problem.parameters["exclude_self"]:
+        return nearest(total, problem)
+    own = np.arange(x.shape[1])
+    others = np.array([np.delete(own, i) for i in own])[None]
+    found = nearest(np.take_along_axis(total, others, axis=2), problem)
+    return {**found, "ids": found["ids"] + (found["ids"] >= own[None, :, None])}
+
+
 def rmsnorm(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Array]:
     x, w = inputs["x"].astype(F32), inputs["w"].astype(F32)
     with np.errstate(invalid="ignore"):
@@ -174,6 +189,7 @@ IMPLEMENTATIONS = {
     "kda_prefill/f32": kda_prefill,
     "kmeans_assign/f32": kmeans_assign,
     "kmeans_update/reversed": kmeans_update,
+    "knn_build/differences": knn_graph,
     "knn_search/differences": knn_differences,
     "knn_search/expanded": knn_expanded,
     "rmsnorm/f32": rmsnorm,

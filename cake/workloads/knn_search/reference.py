@@ -24,37 +24,53 @@ from cake.workloads.problem import Problem
 
 def reference(problem: Problem, inputs: Mapping[str, Array], rows: Ints) -> Mapping[str, Expected]:
     """``ids`` and ``distances`` at ``rows`` (flat over B and Q) by the order of the distances."""
-    q, x, k = inputs["q"], inputs["x"], problem.dims["k"]
     batches, places = np.divmod(rows, max(problem.dims["Q"], 1))
-    ids = np.zeros((len(rows), k), dtype=np.int64)
-    value, low, high = (np.zeros((len(rows), k)) for _ in range(3))
-    queries = q[batches, places]
+    return neighbours(inputs["q"][batches, places], batches, inputs["x"], problem.dims["k"])
+
+
+def neighbours(
+    queries: Array, batches: Ints, x: Array, k: int, own: Ints | None = None
+) -> Mapping[str, Expected]:
+    """The ``k`` rows of ``x`` (B, M, D) nearest to each of ``queries`` (rows, D), which belong to
+    ``batches``. ``own`` are rows that are no neighbours of their query, one each."""
+    ids = np.zeros((len(queries), k), dtype=np.int64)
+    value, low, high = (np.zeros((len(queries), k)) for _ in range(3))
     exact = integral(queries, x)
     for batch in np.unique(batches):
         here = np.flatnonzero(batches == batch)
         distances, bounds = _distances(wide(queries[here]), wide(x[batch]), exact)
+        if own is not None:
+            distances, bounds = (_without(array, own[here]) for array in (distances, bounds))
         # A stable sort keeps the lowest index in front among equals.
-        ids[here] = np.argsort(distances, axis=1, kind="stable")[:, :k]
-        value[here] = np.take_along_axis(distances, ids[here], axis=1)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        value[here] = np.take_along_axis(distances, order, axis=1)
         low[here] = np.sort(distances - bounds, axis=1)[:, :k]
         high[here] = np.sort(distances + bounds, axis=1)[:, :k]
+        ids[here] = order if own is None else order + (order >= own[here, None])
 
     def scores(chosen: Ints) -> tuple[Floats, Floats]:
         points, near = wide(queries)[:, None], wide(x[batches[:, None], chosen])
         with np.errstate(invalid="ignore", over="ignore"):
             products = points * near
             sums = products.sum(axis=2), np.abs(products).sum(axis=2)
-        return _bounded(points, near, *sums, exact)
+        score, bound = _bounded(points, near, *sums, exact)
+        # NaN is as wrong as a score can be.
+        return score if own is None else np.where(chosen == own[:, None], np.nan, score), bound
 
     with np.errstate(invalid="ignore"):
         bound = np.maximum(high - value, value - low)
     bound = np.where(np.isfinite(value), bound, 0.0)
     return {
         "distances": ExpectedFloat(value=value, bound=bound, ascending=True),
-        "ids": ExpectedRanked(
-            value=ids, choices=problem.dims["M"], low=low, high=high, scores=scores
-        ),
+        "ids": ExpectedRanked(value=ids, choices=x.shape[1], low=low, high=high, scores=scores),
     }
+
+
+def _without(array: Floats, own: Ints) -> Floats:
+    """``array`` without one column in each row."""
+    kept = np.arange(array.shape[1]) != own[:, None]
+    others: Floats = array[kept].reshape(len(array), array.shape[1] - 1)
+    return others
 
 
 def _distances(queries: Floats, rows: Floats, exact: bool) -> tuple[Floats, Floats]:

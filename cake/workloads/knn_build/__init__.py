@@ -1,0 +1,1 @@
+"""The nearest other rows of every row of a database."""
