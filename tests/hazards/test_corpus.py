@@ -17,8 +17,6 @@ GAPS = {
     "coresidency/bad": "a spinning loop over what other CTAs do is accepted",
     "flag-protocol/bad_not_gathered": "order between CTAs is left open",
     "flag-protocol/bad_relaxed": "order between CTAs is left open",
-    "tcgen05-thread-fences/bad_no_fence_after": "no rule asks for the fence",
-    "tcgen05-thread-fences/bad_no_fence_before": "no rule asks for the fence",
 }
 """Bad schedules that the static layers accept, and good ones that they refuse, so far."""
 

@@ -70,6 +70,10 @@ def codes(v: Verdict) -> set[str]:
 
 ALLOC = "        tmem_alloc(T, word[0])\n        cta_sync()\n"
 FREE = "        tmem_free(T)\n"
+WAIT = "        barrier_wait(done, 0, 0)\n"
+AFTER = "        tcgen05_fence_after()\n"
+READ = "        r = tcgen05_ld"
+BEFORE = "        tcgen05_fence_before()\n"
 LOAD = "        cta_sync()\n        barrier_wait(done"
 
 
@@ -101,6 +105,10 @@ def test_the_right_schedule_is_accepted() -> None:
             id="allocated behind the barrier",
         ),
         pytest.param([("init=k == 0", "init=False")], "CK394", id="a sum without a start"),
+        pytest.param([("init=k == 0", "init=k == 1")], "CK394", id="a sum with a late start"),
+        pytest.param([(AFTER + READ, READ)], "CK395", id="no fence behind the wait"),
+        pytest.param([(WAIT + AFTER, AFTER + WAIT)], "CK395", id="fence before the wait"),
+        pytest.param([(BEFORE, "")], "CK396", id="no fence before the barrier"),
         pytest.param(
             [
                 ("            tcgen05_mma(T[0], X[s], X[s].T, init=k == 0)\n", ""),
@@ -169,3 +177,17 @@ def test_two_allocations_matter_only_where_ctas_share_an_sm() -> None:
     assert any("each other's columns" in u for u in v.uncovered), found(v)
     alone = said(*two, ("(128, 64), stages=2", "(128, 64), stages=8"))
     assert not any("each other's columns" in u for u in alone.uncovered), found(alone)
+
+
+def test_a_barrier_tells_of_earlier_work_once() -> None:
+    """Behind the fence of the first barrier after the loads, later barriers need none."""
+    barrier = "        cta_sync()\n"
+    more = "        tcgen05_mma(T[0], X[0], X[0].T, init=True)\n        tcgen05_commit(done, 0)\n"
+    last = [
+        (barrier + FREE, barrier + AFTER + barrier + more + barrier + FREE),
+        (BEFORE + barrier, BEFORE + 3 * barrier),
+        (barrier + "    with math", 3 * barrier + "    with math"),
+    ]
+    v = said(*last)
+    assert not codes(v) & {"CK395", "CK396"}, found(v)
+    assert "CK395" in codes(said((last[0][0], last[0][1].replace(AFTER, "")), *last[1:]))

@@ -19,7 +19,7 @@ from cake.verify.tensor_memory import Deed, HeldFlow, Holding, all_deeds, owners
 
 _HEAD = """
 @cake.schedule(target="sm_100a")
-def kernel(x: Tensor[bf16, 128, 64]):
+def kernel(x: Tensor[bf16, 128, 64], y: Tensor[f32, 32]):
     X = smem(bf16, (128, 64), swizzle=128)
     T = tmem(f32, (128, 128), stages=1)
     word = smem(u32, (1,))
@@ -27,6 +27,7 @@ def kernel(x: Tensor[bf16, 128, 64]):
     done = barrier(arrivals=1)
     math = role(warps=1)
     with math:
+        store(y[lane()], 1.0)
         expect_tx(full, 0, 16384)
         arrive(full, 0)
         tma_load(X, x[0, 0], barrier=full, slot=0)

@@ -14,17 +14,22 @@ written by some product.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.nodes import RoleBody, Stmt
+from cake.ir.nodes import Call, RoleBody, Stmt
+from cake.ops.base import operand
+from cake.verify.concrete import OPERATORS
+from cake.verify.conditions import COMPARISONS
 from cake.verify.context import Context
 from cake.verify.flow import Flow, Loop
 from cake.verify.init_flow import MAYBE, UNWRITTEN, ZERO_ROUNDS, Missing, may_start
 from cake.verify.memory_items import per_call
+from cake.verify.poly import ZERO
 from cake.verify.rule import Uncovered, rule
+from cake.verify.sites import Site
 from cake.verify.tensor_memory import Deed, all_deeds, deeds
 
 BAD = """
 @cake.schedule(target="sm_100a")
-def kernel(x: Tensor[bf16, 128, 64]):
+def kernel(x: Tensor[bf16, 128, 64], y: Tensor[f32, 32]):
     X = smem(bf16, (128, 64), swizzle=128)
     T = tmem(f32, (128, 128), stages=1)
     word = smem(u32, (1,))
@@ -32,6 +37,7 @@ def kernel(x: Tensor[bf16, 128, 64]):
     done = barrier(arrivals=1)
     math = role(warps=1)
     with math:
+        store(y[lane()], 1.0)
         expect_tx(full, 0, 16384)
         arrive(full, 0)
         tma_load(X, x[0, 0], barrier=full, slot=0)
@@ -61,9 +67,21 @@ class _Sums(Flow[Missing]):
             for deed in deeds(self._sites[i]):
                 grade = state.grades.get(deed.tiles)
                 if deed.action == "product" and grade is not None:
-                    if not may_start(deed.site.call):
+                    if not may_start(deed.site.call) or self._later(deed.site):
                         self.found[deed] = min(grade, self.found.get(deed, grade))
                     del state.grades[deed.tiles]
+
+    def _later(self, site: Site) -> bool:
+        """Whether a product certainly does not start from zero in the first round of its loops."""
+        init = operand(site.call, "init")
+        if site.conditions or not isinstance(init, Call) or len(init.args) != 2:
+            return False
+        a, b = (None if e is None else self.integers.poly(e) for e in init.args)
+        if init.op not in COMPARISONS | {"ne"} or a is None or b is None:
+            return False
+        turns = [self.integers.loops[id(s)][0] for s in site.loops if id(s) in self.integers.loops]
+        gap = (a - b).replace({str(turn): ZERO for turn in turns}).constant
+        return gap is not None and not OPERATORS[init.op](gap, 0)
 
     def join_round(self, s: Loop, head: Missing, end: Missing) -> None:
         head.after_round(end)
