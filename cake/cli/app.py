@@ -30,6 +30,7 @@ COMMANDS = {
     "replay": "Judge a stored candidate again, or list what is stored.",
     "selftest": "Check that the judge catches cheats and passes what is right.",
     "evolve": "Search for the fastest schedule of a workload.",
+    "workload": "List the workloads, or make the files of a new one.",
     "explain": "Print the page of a finding.",
     "rules": "List the rules of the verifier.",
     "primitives": "List the primitives of the language, or print one.",

@@ -1,13 +1,16 @@
-"""Workloads on the command line: which problem is meant, and what is wrong with the request."""
+"""Workloads on the command line: which problem is meant, and `cake workload`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
+from cake.cli.output import Output
+from cake.cli.status import Status
 from cake.kernels import Misfit
 from cake.workloads import (
     Case,
@@ -20,6 +23,7 @@ from cake.workloads import (
     problem,
 )
 from cake.workloads.contract import SHAPE_SETS, Scalar
+from cake.workloads.scaffold import ScaffoldError, create
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -120,3 +124,44 @@ def _scalar(text: str) -> Scalar:
 def shape_text(shape: Mapping[str, Scalar]) -> str:
     """A shape as ``--shape`` takes it."""
     return ",".join(f"{name}={value}" for name, value in shape.items())
+
+
+@click.group("workload")
+def command() -> None:
+    """List the workloads, or make the files of a new one."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def listed(as_json: bool) -> Status:
+    """List the workloads with what they compute."""
+    out = Output("workload", as_json=as_json)
+    found = [get(name) for name in names()]
+    out.table(("workload", "what"), [(contract.name, contract.title) for contract in found])
+    titles = [{"name": contract.name, "title": contract.title} for contract in found]
+    return out.finish(Status.ACCEPTED, {"workloads": titles})
+
+
+@command.command("new")
+@click.argument("name")
+@click.option("--title", help="What it computes, in a few words.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder to make it in. By default the package of this CAKE, where it is found.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def new(name: str, title: str | None, into: Path | None, as_json: bool) -> Status:
+    """Make the files of a workload: contract, inputs, reference, shapes.
+
+    What is made is whole and holds, for squares of numbers; change it line by line.
+    """
+    out = Output("workload", as_json=as_json)
+    try:
+        folder = create(name, title or f"The workload {name}", into)
+    except ScaffoldError as error:
+        raise click.UsageError(str(error)) from None
+    files = sorted(path.name for path in folder.iterdir())
+    out.line(f"made {folder}: {', '.join(files)}")
+    out.line("then: cake judge FILE --workload NAME; python -m cake.workloads.page")
+    return out.finish(Status.ACCEPTED, {"folder": str(folder), "files": files})

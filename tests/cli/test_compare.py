@@ -224,3 +224,18 @@ def test_an_answer_says_faster_slower_or_even() -> None:
     assert answer(clear, 0.01, "a", "b").startswith("a is faster than b: 1.050 times as fast (99%")
     assert answer(clear, 0.03, "a", "b").startswith("no difference")
     assert answer(None, 0.0, "a", "b") == "too few samples to compare a and b"
+
+
+class TestWorkload:
+    def test_all_are_listed(self, document: Document) -> None:
+        listed = {w["name"] for w in document("workload", "list")["workloads"]}
+        assert {"gemm", "knn_build", "softmax"} <= listed
+
+    def test_a_new_one_is_made_once(self, cake: Cake, tmp_path: Path) -> None:
+        first = cake("workload", "new", "mine", "--into", tmp_path, "--title", "My own")
+        assert first.exit_code == 0
+        assert "__init__.py, contract.py, inputs.py, reference.py, shapes.json" in first.stdout
+        assert 'title="My own"' in (tmp_path / "mine" / "contract.py").read_text()
+        again = cake("workload", "new", "mine", "--into", tmp_path)
+        assert again.exit_code == 2
+        assert "is there already" in again.stderr
