@@ -57,8 +57,8 @@ CASES = {
     "few rounds": (FEW_ROUNDS, ("range(2)", "range(3)"), {"CK319", "CK343"}),
     "stages that peers read": (
         PEERS,
-        ("        cluster_sync()\n        store(y", "        store(y"),
-        {"CK464"},
+        ("            cluster_sync()\n            total", "            total"),
+        {"CK453", "CK465"},
     ),
     "one stage that peers read": (PEERS, ("k % 2", "0"), {"CK452", "CK453"}),
 }

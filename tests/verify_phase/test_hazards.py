@@ -225,7 +225,7 @@ HAZARDS = [
     hazard(
         "exchange",
         "peer-overwritten",
-        "CK464",
+        "CK453",
         "total = total",
         (SECOND_SYNC, "peer=1 - cta_rank())\n"),
     ),

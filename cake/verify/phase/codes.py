@@ -256,15 +256,14 @@ EXIT_IN_FLIGHT = _code(
     "A CTA ends while an engine may still read or write its shared memory",
     """
     **Rule.** Before the last warp of a CTA ends, some warp of it has waited for every copy into its
-    shared memory, every product that reads it, every TMA store from it, and every access of
-    another CTA to it.
+    shared memory, every product that reads it, and every TMA store from it. (Accesses with `peer=`
+    end before that: every kernel with a cluster ends with a barrier of the cluster.)
 
-    **If broken.** The engine, or the other CTA, touches memory of the next CTA.
+    **If broken.** The engine touches memory of the next CTA.
 
-    **Instead.** Wait for the last phase of the ring, `wgmma_wait(0)`, `tma_store_wait(0)`; stand a
-    `cluster_sync()` behind the last access with `peer=`.
+    **Instead.** Wait for the last phase of the ring, `wgmma_wait(0)`, `tma_store_wait(0)`.
 
-    **Source.** NVIDIA/Fuser#5448; PTX ISA, "cp.async.bulk.wait_group", "mapa".
+    **Source.** NVIDIA/Fuser#5448; PTX ISA, "cp.async.bulk.wait_group".
     """,
 )
 UNWRITTEN = _code(

@@ -209,8 +209,6 @@ def unfinished(record: Record, log: list[Logged]) -> Finding:
 
 def _last_wait(record: Record) -> str:
     """What lets a CTA end after an access to its shared memory."""
-    if isinstance(record.event, ev.Touch):
-        return "cluster_sync() behind the last access with peer="
     if isinstance(record.event, ev.Copy):
         return "wait for the phase in which the copy's bytes are counted"
     assert isinstance(record.event, ev.Issue)

@@ -43,8 +43,7 @@ class Run:
         self.memory = Memory()
         self.raced: set[tuple[object, ...]] = set()
         """Races of one kind between two places are reported once."""
-        self.outlasting: list[Record] = []
-        """Accesses to a CTA's shared memory that do not end with the actors of that CTA."""
+        self.asynchronous: list[Record] = []
         self.marked: list[Marked] = []
         self.waits: dict[int, Waiting] = {}
         self.handed: dict[tuple[Key, ...], int] = {}
@@ -154,7 +153,7 @@ class Run:
                 )
                 self._access(state, record)
                 if access.action == "write":
-                    self.outlasting.append(record)
+                    self.asynchronous.append(record)
             if barrier.land(state, event, landing.tx):
                 self._wake(landing.barrier)
         state.tick()
@@ -194,7 +193,7 @@ class Run:
             )
             self._access(state, record)
             if access.key[0] == "smem":
-                self.outlasting.append(record)
+                self.asynchronous.append(record)
         for name in (event.held, event.source):
             if name is not None:
                 state.owned[name] = (queue.writes, queue.issued, event)
@@ -229,8 +228,6 @@ class Run:
             fenced = state.fenced if access.proxy == "generic" else None
             record = Record(state, event, access, state.time, state.now, fenced, state.now)
             self._access(state, record)
-            if access.key[0] == "smem" and access.key[1] != state.actor.cta:
-                self.outlasting.append(record)
         return True
 
     def _access(self, state: ActorState, record: Record) -> None:
@@ -285,7 +282,7 @@ class Run:
         for state in self.states:
             rank = state.actor.cta
             seen[rank] = np.maximum(seen[rank], state.clock) if rank in seen else state.clock
-        for record in self.outlasting:
+        for record in self.asynchronous:
             if not record.complete(seen.get(record.access.key[1], self.components.zero())):
                 self.outcome.unfinished.append(record)
 
