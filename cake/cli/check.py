@@ -9,7 +9,7 @@ from cake.cli.options import cake_command, level_option, schedule_options
 from cake.cli.output import Output
 from cake.cli.sources import Text, elaborate, read
 from cake.cli.status import Status
-from cake.diag import Diagnostics, summary_line
+from cake.diag import Diagnostics, summary_line, to_json
 from cake.lang.elaborate import Parsed
 from cake.verify import Verdict, verify
 from cake.verify.rule import Level
@@ -44,6 +44,10 @@ def command(
     for schedule in schedules:
         for what in schedule["uncovered"]:
             out.line(f"{schedule['name']}: not covered: {what}")
+    for verdict in verdicts:
+        for a in verdict.allowed:
+            d = a.diagnostic
+            out.line(f"{d.span}: allowed: {d.code} {d.message}, because {a.reason}")
     out.heading(f"{text.file}: {status.word}, {summary_line(found)}")
     return out.finish(status, {"file": text.file, "schedules": schedules}, tuple(found))
 
@@ -56,12 +60,15 @@ def _schedules(text: Text, parsed: Parsed, verdicts: Sequence[Verdict]) -> list[
             "target": program.target,
             "verdict": verdict.status,
             "uncovered": list(verdict.uncovered),
+            "allowed": [
+                {"finding": to_json(a.diagnostic), "reason": a.reason} for a in verdict.allowed
+            ],
         }
         for program, verdict in zip(parsed.programs, verdicts, strict=True)
     ]
     known = {program.name for program in parsed.programs}
     return elaborated + [
-        {"name": name, "target": None, "verdict": "rejected", "uncovered": []}
+        {"name": name, "target": None, "verdict": "rejected", "uncovered": [], "allowed": []}
         for name in text.schedule_names()
         if name not in known
     ]

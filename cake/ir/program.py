@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from cake.diag import Span
 from cake.ir.dtypes import DType
 from cake.ir.nodes import Assign, Block, Expr, Node, RoleBody
 
@@ -207,8 +208,30 @@ class LaunchOptions(ResourceDecl):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Allowance(Node):
+    """``# cake: allow CODE because REASON``: a finding that the author accepts on the lines from
+    ``line`` to ``last``.
+
+    ``shared``: it stands outside the schedule, in a helper that others may use as well.
+    """
+
+    code: str
+    reason: str
+    line: int
+    last: int
+    shared: bool
+
+    def covers(self, place: Span) -> bool:
+        """Whether something at ``place`` begins or ends on these lines."""
+        return any(self.line <= line <= self.last for line in (place.line, place.end_line))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program(Node):
-    """One kernel, fully elaborated: meta parameters bound, inline functions expanded."""
+    """One kernel, fully elaborated: meta parameters bound, inline functions expanded.
+
+    ``allowances`` belong to the text, not to what the program means: they are not compared.
+    """
 
     name: str
     target: str
@@ -218,6 +241,7 @@ class Program(Node):
     lets: tuple[Assign, ...]
     resources: tuple[ResourceDecl, ...]
     roles: tuple[RoleBody, ...]
+    allowances: tuple[Allowance, ...] = field(default=(), compare=False)
 
     def resource(self, name: str) -> ResourceDecl:
         """The resource called ``name`` (KeyError if there is none)."""

@@ -12,13 +12,14 @@ from cake.ir.nodes import Node
 def same(a: Any, b: Any, path: str = "program") -> str | None:
     """None if ``a`` and ``b`` have the same structure, else the path of the first difference.
 
-    Locations are ignored. Floats compare by bits, so nan equals nan and 0.0 differs from -0.0.
+    Locations and allowances are ignored. Floats compare by bits, so nan equals nan and 0.0 differs
+    from -0.0.
     """
     if type(a) is not type(b):
         return f"{path}: {type(a).__name__} against {type(b).__name__}"
     if isinstance(a, Node):
         for f in fields(a):
-            if f.name == "loc":
+            if not f.compare:
                 continue
             found = same(getattr(a, f.name), getattr(b, f.name), f"{path}.{f.name}")
             if found is not None:

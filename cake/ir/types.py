@@ -15,8 +15,8 @@ from cake.ir.dtypes import DType
 WARP = 32
 WARPGROUP = 128
 DIM_LIMIT = 2**31 - 2**16
-"""Run-time dimensions are below this (the launch checks it): so an index of a tile that begins within
-one, and what ``cdiv`` adds, are i32."""
+"""Run-time dimensions are below this (the launch checks it): so an index of a tile that begins
+within one, and what ``cdiv`` adds, are i32."""
 
 
 class Type:

@@ -56,6 +56,15 @@ TOO_LARGE = _code(
     "`static_range` loops and inline helpers are expanded. The limit protects the compiler; use\n"
     "`range(n, unroll=True)` or a run-time loop for long loops.",
 )
+BAD_ALLOWANCE = _code(
+    "CK007",
+    "bad-allowance",
+    "a comment that begins with `cake:` is no allowance, or it gives no reason",
+    "`# cake: allow CK328 because the order of the sums is free` accepts a finding of the\n"
+    "verifier on its line, or, on a line of its own, on the statement that follows. The code and\n"
+    "a reason are needed: whoever reads the schedule later must be able to judge whether it\n"
+    "still holds.",
+)
 UNKNOWN_NAME = _code(
     "CK101",
     "unknown-name",

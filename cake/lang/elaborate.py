@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cake.ops  # noqa: F401  (registers the primitives)
 from cake.diag import CakeError, Diagnostic, Diagnostics
 from cake.ir.program import LaunchOptions, Program
 from cake.lang import codes
+from cake.lang.allowances import allowances
 from cake.lang.header import parameters, target_name
 from cake.lang.kernel_level import check_roles, kernel_level, poison_names
 from cake.lang.module import Module, heading, new_state
@@ -73,13 +74,14 @@ def parse(
     module.names |= {n: static(v, place(file, 1, 1, 2)) for n, v in (constants or {}).items()}
     module.read(tree)
     _check_bindings(module, meta or {})
+    allowed = allowances(source, module.diagnostics, module.schedules)
     programs = []
     for f in module.schedules:
         names = {p.arg for p in f.args.kwonlyargs}
         bound = {k: v for k, v in (meta or {}).items() if k in names}
         program = _schedule(module, f, bound, target)
         if program is not None:
-            programs.append(program)
+            programs.append(replace(program, allowances=allowed[f.name]))
     return Parsed(programs=tuple(programs), diagnostics=tuple(diagnostics))
 
 

@@ -22,7 +22,9 @@ from cake.ir.nodes import (
     Expr,
     For,
     If,
+    Node,
     ResourceRef,
+    RoleBody,
     SetElement,
     Static,
     Stmt,
@@ -69,6 +71,7 @@ _BINARY = {
     "or_": ("or", 1),
 }
 _ATOM = 10
+_WITH_BODY = (For, TileLoop, While, If, Bracket, RoleBody)
 _INDENT = "    "
 
 
@@ -94,30 +97,39 @@ class _Printer:
 
     def program(self) -> str:
         p = self.p
-        params = [self.param(q) for q in p.params]
+        self.lines.append(f'@cake.schedule(target="{p.target}")')
+        self.line(p, f"def {p.name}(", 0)
+        for q in p.params:
+            self.line(q, f"{self.param(q)},", 1)
         if p.metas:
-            params.append("*")
-        params += [
-            f"{m.name}: meta({', '.join(map(self.value, m.domain))}) = {self.value(m.value)}"
-            for m in p.metas
-        ]
-        self.lines += [f'@cake.schedule(target="{p.target}")', f"def {p.name}("]
-        self.lines += [f"{_INDENT}{q}," if q != "*" else f"{_INDENT}*," for q in params]
+            self.lines.append(_INDENT + "*,")
+        for m in p.metas:
+            domain = ", ".join(map(self.value, m.domain))
+            self.line(m, f"{m.name}: meta({domain}) = {self.value(m.value)},", 1)
         self.lines.append("):")
         for g in p.guards:
-            self.lines.append(f"{_INDENT}require({self.expr(g.cond)})")
+            self.line(g, f"require({self.expr(g.cond)})", 1)
         late = self.late_lets()
         for let in p.lets[:late]:
-            self.lines.append(f"{_INDENT}{let.targets[0]} = {self.expr(let.value)}")
+            self.line(let, f"{let.targets[0]} = {self.expr(let.value)}", 1)
         for r in p.resources:
-            self.lines.append(_INDENT + self.resource(r))
+            self.line(r, self.resource(r), 1)
         for let in p.lets[late:]:
-            self.lines.append(f"{_INDENT}{let.targets[0]} = {self.expr(let.value)}")
+            self.line(let, f"{let.targets[0]} = {self.expr(let.value)}", 1)
         for role in p.roles:
             unit = f" as {role.unit}" if role.unit else ""
-            self.lines.append(f"{_INDENT}with {role.role}{unit}:")
+            self.line(role, f"with {role.role}{unit}:", 1)
             self.block(role.body, 2)
         return "\n".join(self.lines) + "\n"
+
+    def line(self, node: Node, text: str, depth: int) -> None:
+        """A line, below the allowances for the author's lines of a node."""
+        end = node.loc.line if isinstance(node, _WITH_BODY) else node.loc.end_line
+        for a in self.p.allowances:
+            of_head = node is not self.p and a.line <= self.p.loc.line <= a.last
+            if a.line <= end and node.loc.line <= a.last and not of_head:
+                self.lines.append(f"{_INDENT * depth}# cake: allow {a.code} because {a.reason}")
+        self.lines.append(_INDENT * depth + text)
 
     def late_lets(self) -> int:
         """Index of the first kernel-level value that needs the grid's coordinates."""
@@ -191,22 +203,21 @@ class _Printer:
             self.statement(s, depth)
 
     def statement(self, s: Stmt, depth: int) -> None:
-        pad = _INDENT * depth
         if isinstance(s, Assign):
-            self.lines.append(f"{pad}{', '.join(s.targets)} = {self.right_side(s)}")
+            self.line(s, f"{', '.join(s.targets)} = {self.right_side(s)}", depth)
         elif isinstance(s, SetElement):
             target = f"{self.expr(s.array, _ATOM)}[{self.expr(s.index)}]"
-            self.lines.append(f"{pad}{target} = {self.expr(s.value)}")
+            self.line(s, f"{target} = {self.expr(s.value)}", depth)
         elif isinstance(s, Do):
-            self.lines.append(pad + self.expr(s.call))
+            self.line(s, self.expr(s.call), depth)
         elif isinstance(s, If):
-            self.lines.append(f"{pad}if {self.expr(s.cond)}:")
+            self.line(s, f"if {self.expr(s.cond)}:", depth)
             self.block(s.then, depth + 1)
             if s.orelse:
-                self.lines.append(f"{pad}else:")
+                self.lines.append(f"{_INDENT * depth}else:")
                 self.block(s.orelse, depth + 1)
         else:
-            self.lines.append(pad + self.head(s))
+            self.line(s, self.head(s), depth)
             body = getattr(s, "body", ())
             self.block(body, depth + 1)
 

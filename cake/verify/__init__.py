@@ -15,6 +15,7 @@ import cake.verify.rules  # noqa: F401  (registers the rules)
 from cake.diag import Diagnostic, Diagnostics, Severity
 from cake.ir.program import Program
 from cake.verify import coverage, phase, smt
+from cake.verify.allowed import Allowances, Allowed
 from cake.verify.context import Context
 from cake.verify.rule import Layer, Level, Rule, Uncovered, registered
 
@@ -32,12 +33,14 @@ class Verdict:
     """What the verifier says of a program.
 
     ``accepted``: no rule objects, and everything was covered. ``rejected``: there is an error.
-    ``incomplete``: no error, but ``uncovered`` names what the rules could not decide.
+    ``incomplete``: no error, but ``uncovered`` names what the rules could not decide. ``allowed``:
+    findings that the author accepts, with the reasons.
     """
 
     status: Status
     diagnostics: tuple[Diagnostic, ...]
     uncovered: tuple[str, ...]
+    allowed: tuple[Allowed, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -60,10 +63,13 @@ def verify(
             decide, if nothing is wrong so far and z3 is installed.
     """
     context = Context(program)
-    found, uncovered = _rules(context, level, [x for x in layers if x != "L4"])
+    contested = [r.code for r in all_rules() if r.contested]
+    allowances = Allowances(program, [*contested, *phase.CONTESTED])
+    first, uncovered = _rules(context, level, [x for x in layers if x != "L4"])
+    found = Diagnostics(allowances.rest(first))
     uncovered = [*coverage.uncovered(context), *uncovered]
     if "L2" in layers and not found.has_errors:
-        diagnostics, left = phase.check(program, level=level)
+        diagnostics, left = _simulate(program, level, allowances)
         found.extend(diagnostics)
         # Where the simulation followed everything, it has decided what waits for it.
         decided = () if left else ("L2",)
@@ -71,11 +77,17 @@ def verify(
         uncovered += map(Uncovered, left)
     if "L4" in layers and not found.has_errors:
         uncovered = _solve(context, level, found, uncovered)
+    found.extend(allowances.findings(complete="L2" in layers and not found.has_errors))
     status: Status = "incomplete" if uncovered else "accepted"
     if found.has_errors:
         status = "rejected"
     names = dict.fromkeys(u.what for u in uncovered)
-    return Verdict(status=status, diagnostics=tuple(found), uncovered=tuple(names))
+    return Verdict(
+        status=status,
+        diagnostics=tuple(found),
+        uncovered=tuple(names),
+        allowed=tuple(allowances.used),
+    )
 
 
 def _rules(
@@ -97,6 +109,20 @@ def _rules(
     return found, uncovered
 
 
+def _simulate(
+    program: Program, level: Level, allowances: Allowances
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """What the phase simulation finds, without what is allowed, and what it leaves open."""
+    # It ends at the first error; what is allowed must not end it.
+    soft = level == "strict" and any(a.code in phase.CONTESTED for a in program.allowances)
+    diagnostics, left = phase.check(program, level="idiom" if soft else level)
+    rest = list(allowances.rest(diagnostics))
+    if soft:
+        contested = [d for d in rest if d.code in phase.CONTESTED]
+        rest = [replace(d, severity=Severity.ERROR) if d in contested else d for d in rest]
+    return rest, left
+
+
 def _solve(
     context: Context, level: Level, found: Diagnostics, uncovered: list[Uncovered]
 ) -> list[Uncovered]:
@@ -114,4 +140,14 @@ def all_rules() -> tuple[Rule, ...]:
     return registered()
 
 
-__all__ = ["LAYERS", "RULES", "Rule", "Status", "Uncovered", "Verdict", "all_rules", "verify"]
+__all__ = [
+    "LAYERS",
+    "RULES",
+    "Allowed",
+    "Rule",
+    "Status",
+    "Uncovered",
+    "Verdict",
+    "all_rules",
+    "verify",
+]

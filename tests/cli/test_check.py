@@ -54,7 +54,7 @@ def test_the_document_holds_verdicts_and_findings(document: Document, bad: Path)
     assert found["command"] == "check"
     assert found["file"] == str(bad)
     assert found["schedules"] == [
-        {"name": "scale", "target": None, "verdict": "rejected", "uncovered": []}
+        {"name": "scale", "target": None, "verdict": "rejected", "uncovered": [], "allowed": []}
     ]
     assert [d["code"] for d in found["diagnostics"]] == ["CK101", "CK106"]
     assert [d["span"]["line"] for d in found["diagnostics"]] == [8, 9]

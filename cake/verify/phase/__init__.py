@@ -20,6 +20,9 @@ from cake.verify.phase.run import run
 from cake.verify.phase.scenarios import Scenario, Scenarios, choosers
 from cake.verify.phase.unit import Beyond
 
+CONTESTED = (UNFENCED_OVERWRITE.code,)
+"""Errors that are notes at level ``idiom``."""
+
 Found = tuple[tuple[Diagnostic, ...], tuple[str, ...]]
 
 
@@ -73,7 +76,7 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
 
 
 def _at_level(d: Diagnostic, level: Literal["strict", "idiom"]) -> Diagnostic:
-    contested = d.code == UNFENCED_OVERWRITE.code and level == "idiom"
+    contested = d.code in CONTESTED and level == "idiom"
     return replace(d, severity=Severity.NOTE) if contested else d
 
 
