@@ -32,7 +32,9 @@ def ctas_and_tiles(ctx: Context, f: Footprint) -> tuple[str, ...]:
     loops = [a.stmt for a in f.site.around if isinstance(a.stmt, TileLoop)]
     found = [v for g in ctx.program.find(Grid) for v in g.vars]
     found += [str(v) for s in loops for v in ctx.integers.variables[id(s)]]
-    return tuple(found) if found or not ctx.program.find(Tiles) else (CTA,)
+    if found or not ctx.program.find(Tiles):
+        return tuple(found)
+    return (str(ctx.integers.atoms.add(CTA, lows=[0])),)
 
 
 def unseparated(ctx: Context) -> Iterator[Apart]:
