@@ -61,8 +61,7 @@ class _Changes(Flow[_Counts]):
     def __init__(self, ctx: Context, role: RoleBody, entry: int) -> None:
         super().__init__(ctx.integers)
         self.before: dict[Site, frozenset[int]] = {}
-        self.least = entry
-        self._sites = ctx.sites_of(role)
+        self.least, self._sites = entry, ctx.sites_of(role)
         self._of_stmt = per_call(self._sites)
         self.run(role.body, _Counts(frozenset({entry})))
 
@@ -98,7 +97,7 @@ def _direction(site: Site, counts: frozenset[int]) -> Iterator[Diagnostic]:
     action, count = static(site.call, "action"), static(site.call, "count")
     wrong = {n for n in counts if (n > count if action == "inc" else n < count)}
     if wrong:
-        has = min(wrong) if action == "dec" else max(wrong)
+        has = max(wrong) if action == "inc" else min(wrong)
         yield RULE.at(
             site.call.loc,
             f'setmaxnreg("{action}", {count}) stands where each thread has {has} registers',
