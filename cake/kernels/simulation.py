@@ -10,7 +10,7 @@ import numpy as np
 from cake.diag import Diagnostic
 from cake.ir.program import Program, ScalarParam
 from cake.kernels.tensors import temporaries
-from cake.simulate import Options, Order, simulate_chain
+from cake.simulate import ArithmeticName, Options, Order, simulate_chain
 from cake.workloads import Problem
 
 POISON = 0xFF
@@ -24,6 +24,7 @@ def simulate_schedule(
     *,
     order: str | Order = "late",
     seed: int = 0,
+    arithmetic: ArithmeticName = "float",
 ) -> tuple[Diagnostic, ...]:
     """Simulate programs that fit ``problem`` in launch order, until one has findings.
 
@@ -42,7 +43,7 @@ def simulate_schedule(
         {name: value for program in programs for name, value in scalars(program, problem).items()},
         outputs=outputs,
         temporaries=arrays.keys() - inputs - outputs,
-        options=Options(order=order, seed=seed),
+        options=Options(order=order, seed=seed, arithmetic=arithmetic),
     )
     return result.findings
 

@@ -107,7 +107,8 @@ def meaning(entry: Elementwise) -> Meaning:
         with np.errstate(all="ignore"):
             if entry.undefined is not None:
                 _check_defined(unit, entry, values)
-            result = np.asarray(entry.numpy(*values))
+            function = unit.arithmetic.function(entry.name, entry.numpy)
+            result = np.asarray(function(*values))
         return result.astype(numpy_dtype(_dtype(call.type)), copy=False)
 
     return run

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
 
+from cake.diag import Related
 from cake.ir.dtypes import DType
 from cake.ir.nodes import Expr
 from cake.ir.program import Program, ResourceDecl
@@ -24,11 +25,29 @@ from cake.ops.base import Completion
 Proxy = Literal["generic", "async"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierState:
+    """A barrier's phase at hand, and the arrivals (or threads) and bytes that it waits for."""
+
+    name: str
+    phase: int
+    arrivals: int
+    bytes: int
+
+
 class Barrier(Protocol):
-    """Anything with phases that units wait for."""
+    """Anything with phases that units wait for, with what deadlock reports say of it."""
 
     def describe(self) -> str:
-        """The phase and what is due in it, for deadlock reports."""
+        """The phase and what is due in it."""
+        ...
+
+    def due(self) -> BarrierState:
+        """The same in figures."""
+        ...
+
+    def arrivals(self) -> tuple[Related, ...]:
+        """Where the arrivals of the phase at hand were made."""
         ...
 
 
@@ -94,8 +113,24 @@ class TensorMemory(Protocol):
         """Products issued so far into each of these columns."""
         ...
 
+    def starts(self, column: int, columns: int) -> tuple[Related, ...]:
+        """Where the last products into these columns were started, for a finding."""
+        ...
+
     def busy(self, column: int, columns: int) -> bool:
         """Is a product into one of these columns in flight?"""
+        ...
+
+
+class Arithmetic(Protocol):
+    """What floats are to the machine: rounded to their types, or exact elements of a ring."""
+
+    def function(self, name: str, numpy: Callable[..., Any]) -> Callable[..., Any]:
+        """What an elementwise primitive computes, given its numpy function."""
+        ...
+
+    def exact(self, value: Any) -> Any:
+        """An exact sum in float64, as it is kept before it is rounded to its type."""
         ...
 
 
@@ -114,6 +149,9 @@ class Unit(Protocol):
     block_rank: int
     """Rank of the CTA in its cluster."""
     cluster_size: int
+
+    @property
+    def arithmetic(self) -> Arithmetic: ...
 
     @property
     def mask(self) -> Any:
@@ -148,8 +186,10 @@ class Unit(Protocol):
         """Extent of a global tensor along an axis."""
         ...
 
-    def fail(self, code: str, message: str, **facts: Any) -> NoReturn:
-        """A simulation finding (CK5xx) at the current statement."""
+    def fail(
+        self, code: str, message: str, *, related: tuple[Related, ...] = (), **facts: Any
+    ) -> NoReturn:
+        """A simulation finding (CK5xx) at the current statement; ``related``: other places."""
         ...
 
     # Where a view's offset or a place's coordinate varies (shape (threads,)), it goes with axis 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ def wide(matrix: Any, dtype: DType) -> Any:
         return np.asarray(matrix).astype(np.float64)
 
 
-def accumulate(c: Any, a: Any, b: Any, k: int) -> Any:
+def accumulate(c: Any, a: Any, b: Any, k: int, exact: Callable[[Any], Any]) -> Any:
     """c + a @ b in steps of ``k``, the K of one instruction; ``a`` and ``b`` come from ``wide``.
 
     The order of additions within an instruction, and the width of its sums, are not specified by
     the PTX ISA: here they are exact to float64, and every instruction rounds its result to the
-    type of ``c`` (float32 or float16). i32 accumulators wrap.
+    type of ``c`` (float32 or float16), after the arithmetic's ``exact``. i32 accumulators wrap.
     """
     with np.errstate(all="ignore"):
         for start in range(0, a.shape[1], k):
@@ -31,5 +32,5 @@ def accumulate(c: Any, a: Any, b: Any, k: int) -> Any:
             if c.dtype == np.int32:
                 c = (c.astype(np.int64) + part.astype(np.int64)).astype(np.int32)
             else:
-                c = (c.astype(np.float64) + part).astype(c.dtype)
+                c = exact(c.astype(np.float64) + part).astype(c.dtype)
     return c

@@ -122,7 +122,8 @@ def _meaning(unit: Unit, call: Call) -> None:
     registers: Any = unit.eval(acc)
     x = wide(to_matrix(left, unit.eval(a)), left.dtype)
     y = wide(to_matrix(right, unit.eval(b)), right.dtype)
-    result = accumulate(to_matrix(d, registers), x, y, K_BYTES // left.dtype.bytes)
+    k, exact = K_BYTES // left.dtype.bytes, unit.arithmetic.exact
+    result = accumulate(to_matrix(d, registers), x, y, k, exact)
     registers[...] = from_matrix(d, result)
 
 

@@ -149,7 +149,11 @@ def mean_acquire(unit: Unit, pipeline: str, site: Site) -> Generator[Wait, None,
         unit.fail(UNKNOWN_FILL, f"ring {pipeline}: the bytes of the fill are unknown: {fill.why}")
     stage, phase = unit.cursor(pipeline, "fill")
     empty = unit.empty_barrier(pipeline, stage)
-    yield Wait(lambda: empty.passed(phase ^ 1), f"empty[{stage}] of ring {pipeline}", empty)
+    yield Wait(
+        lambda: empty.passed(phase ^ 1),
+        f"empty[{stage}] of ring {pipeline}, parity {phase ^ 1}",
+        empty,
+    )
     full = unit.full_barrier(pipeline, stage, pairs.home(_ring(unit, pipeline)))
     if fill.early:
         full.arrive(unit.threads // 32, tx=fill.bytes)
@@ -182,7 +186,9 @@ def mean_wait(unit: Unit, pipeline: str) -> Generator[Wait, None, int]:
     stage, phase = unit.cursor(pipeline, "use")
     full = unit.full_barrier(pipeline, stage)
     if not _follows(unit, pipeline):
-        yield Wait(lambda: full.passed(phase), f"full[{stage}] of ring {pipeline}", full)
+        yield Wait(
+            lambda: full.passed(phase), f"full[{stage}] of ring {pipeline}, parity {phase}", full
+        )
     unit.advance(pipeline, "use")
     return stage
 

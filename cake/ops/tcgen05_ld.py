@@ -53,13 +53,14 @@ def _meaning(unit: Unit, call: Call) -> Any:
     block = f"columns [{first}, {first + t.length})"
     facts = {"column": first, "columns": t.length}
     if memory.busy(first, t.length):
-        unit.fail(TMEM_RACE, f"{block} are loaded while a product into them is in flight", **facts)
+        message = f"{block} are loaded while a product into them is in flight"
+        unit.fail(TMEM_RACE, message, related=memory.starts(first, t.length), **facts)
     values, products = memory.read(first, t.length, t.dtype), memory.products(first, t.length)
 
     def fetch() -> None:
         if memory.products(first, t.length) != products:
             message = f"a product into {block} is issued while a load of them is in flight"
-            unit.fail(TMEM_RACE, message, **facts)
+            unit.fail(TMEM_RACE, message, related=memory.starts(first, t.length), **facts)
 
     unit.issue("tcgen05", fetch, lambda nothing: None, delivers=values)
     unit.commit("tcgen05")

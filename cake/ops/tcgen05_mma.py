@@ -118,10 +118,10 @@ def _meaning(unit: Unit, call: Call) -> None:
         return read(left), np.concatenate(read(right), axis=1)
 
     def land(operands: tuple[list[Any], Any]) -> None:
-        zero = np.zeros((LANES, n), numpy_dtype(kind))
+        zero, k = np.zeros((LANES, n), numpy_dtype(kind)), K_BYTES // dtype.bytes
         for memory, rows in zip(memories, operands[0], strict=True):
             before = zero if overwrite else memory.read(column, n, kind)
-            memory.write(column, accumulate(before, rows, operands[1], K_BYTES // dtype.bytes))
+            memory.write(column, accumulate(before, rows, operands[1], k, unit.arithmetic.exact))
 
     for memory in memories:
         memory.issue(column, n)

@@ -139,7 +139,7 @@ def _meaning(unit: Unit, call: Call) -> None:
 
     def land(operands: tuple[Any, Any]) -> None:
         before = to_matrix(d, np.zeros_like(registers) if overwrite else registers)
-        registers[...] = from_matrix(d, accumulate(before, *operands, k))
+        registers[...] = from_matrix(d, accumulate(before, *operands, k, unit.arithmetic.exact))
 
     held = a if isinstance(a, VarRef) else None
     unit.issue("wgmma", fetch, land, writes_register=acc, reads_register=held)

@@ -26,7 +26,8 @@ class MemoryUnit(Evaluator):
     """The part of a unit that reads and writes memory. ``identity`` numbers units from 1."""
 
     def __init__(self, cta: Cta, role: Role, index: int, identity: int) -> None:
-        super().__init__(cta.program, cta.scalars, cta.lets, role.unit_threads)
+        arithmetic = cta.launch.arithmetic
+        super().__init__(cta.program, cta.scalars, cta.lets, role.unit_threads, arithmetic)
         self.cta = cta
         self.role = role.name
         self.index = index
@@ -58,7 +59,7 @@ class MemoryUnit(Evaluator):
             memory.check_async(decl, addresses)
         else:
             threads = self._threads_of(shape, chosen, index)
-            memory.check_load(decl, addresses, self.identity, threads, self._stored_it)
+            memory.check_load(decl, addresses, self.accesses, threads, self._stored_it)
             memory.note_load(decl, addresses, self._stamped(threads, store=False))
         values = memory.load(decl, stage, addresses)
         if chosen is None:
@@ -87,7 +88,7 @@ class MemoryUnit(Evaluator):
         rows: Any = SETTLED
         if proxy == "generic":
             threads = self._threads_of(shape, chosen, index)
-            memory.check_store(decl, addresses, self.identity, threads, self._in_step(threads))
+            memory.check_store(decl, addresses, self.accesses, threads, self._in_step(threads))
             rows = self._stamped(threads, store=True)
         memory.store(decl, addresses, values, rows)
 
@@ -106,13 +107,14 @@ class MemoryUnit(Evaluator):
         want = np.broadcast_to(want, np.broadcast_shapes(want.shape, values.shape))
         addresses, shape, chosen = self._addresses(view, decl, stage, index, memory, want)
         threads = self._threads_of(shape, chosen, index)
-        memory.check_load(decl, addresses, self.identity, threads, self._stored_it)
-        memory.check_store(decl, addresses, self.identity, threads, self._in_step(threads))
+        memory.check_load(decl, addresses, self.accesses, threads, self._stored_it)
+        memory.check_store(decl, addresses, self.accesses, threads, self._in_step(threads))
         given = np.broadcast_to(values, shape)[chosen]
         before = np.zeros(given.shape, numpy_dtype(decl.dtype))
         for turn in turns(addresses):
             before[turn] = memory.load(decl, stage, addresses[turn])
-            memory.store(decl, addresses[turn], op(before[turn], given[turn]), SETTLED)
+            after = self.arithmetic.settle(op(before[turn], given[turn]))
+            memory.store(decl, addresses[turn], after, SETTLED)
         old = np.zeros(shape, numpy_dtype(decl.dtype))
         old[chosen] = before
         return old
@@ -243,7 +245,8 @@ class MemoryUnit(Evaluator):
     ) -> Any:
         tensor, coordinates = self._global(place, offset)
         active = self._accessed(coordinates, mask, "generic")
-        return tensor.update(coordinates, values, op, active, clip=clip)
+        settle = self.arithmetic.settle
+        return tensor.update(coordinates, values, lambda a, b: settle(op(a, b)), active, clip=clip)
 
     def _global(self, place: Expr, offset: Sequence[Any]) -> tuple[Any, list[Any]]:
         assert isinstance(place, TensorRef)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cake.diag import Related
+from cake.ops.machine import BarrierState
 from cake.simulate.codes import BARRIER_OVERRUN, BARRIER_PAIRING
-from cake.simulate.errors import Finding
+from cake.simulate.errors import Finding, Origin
 
 MAX_TX = 2**20 - 1
 """Largest transaction count, either sign (PTX ISA, "Contents of the mbarrier object")."""
@@ -16,7 +18,8 @@ MAX_TX = 2**20 - 1
 class MBarrierState:
     """One mbarrier (PTX ISA, "Phase of the mbarrier object").
 
-    ``phase`` counts completed phases. ``on_flip`` runs when a phase completes.
+    ``phase`` counts completed phases. ``on_flip`` runs when a phase completes, with whose arrival
+    was the last one. ``arrived`` has the arrivals of the phase at hand.
     """
 
     name: str
@@ -24,22 +27,30 @@ class MBarrierState:
     pending: int = -1
     tx: int = 0
     phase: int = 0
-    on_flip: Callable[[], None] | None = None
+    on_flip: Callable[[Origin | None], None] | None = None
+    arrived: list[Origin] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pending = self.count
 
-    def arrive(self, count: int = 1, *, tx: int = 0) -> None:
+    def arrive(self, count: int = 1, *, tx: int = 0, by: Origin | None = None) -> None:
         """``count`` arrivals, after expecting ``tx`` bytes."""
         self._expect(tx)
         self.pending -= count
+        if by is not None:
+            self.arrived.append(by)
         if self.pending < 0:
             raise Finding(
                 BARRIER_OVERRUN,
                 f"{self.name} gets more than {self.count} arrivals in phase {self.phase}",
                 {"barrier": self.name, "count": self.count, "phase": self.phase},
+                related=self.arrivals(),
             )
         self._flip()
+
+    def arrivals(self) -> tuple[Related, ...]:
+        """Where those of the phase at hand were made, each place once."""
+        return _once(self.arrived, f"arrival at {self.name} in phase {self.phase}")
 
     def expect_tx(self, tx: int) -> None:
         """``tx`` more bytes are expected."""
@@ -68,8 +79,14 @@ class MBarrierState:
         if self.pending == 0 and self.tx == 0:
             self.phase += 1
             self.pending = self.count
+            last = self.arrived[-1] if self.arrived else None
+            self.arrived.clear()
             if self.on_flip is not None:
-                self.on_flip()
+                self.on_flip(last)
+
+    def due(self) -> BarrierState:
+        """What the phase at hand waits for."""
+        return BarrierState(name=self.name, phase=self.phase, arrivals=self.pending, bytes=self.tx)
 
     def describe(self) -> str:
         """Phase, arrivals and bytes still due, for a deadlock report."""
@@ -79,6 +96,11 @@ class MBarrierState:
         elif self.tx < 0:
             due += f", {-self.tx} bytes more than expected"
         return f"phase {self.phase}: {due}"
+
+
+def _once(arrivals: list[Origin], what: str) -> tuple[Related, ...]:
+    made = {origin.place: origin for origin in arrivals}
+    return tuple(origin.related(what) for origin in made.values())
 
 
 @dataclass(slots=True)
@@ -95,8 +117,10 @@ class HardwareBarrier:
     generation: int = 0
     joined: dict[int, int] = field(default_factory=dict)
     """Generation in which each unit arrived last, by the unit's identity."""
+    origins: list[Origin] = field(default_factory=list)
+    """The arrivals of the generation at hand."""
 
-    def arrive(self, unit: int, threads: int) -> None:
+    def arrive(self, unit: int, threads: int, by: Origin | None = None) -> None:
         """A unit's threads arrive."""
         if self.split and unit in self.joined:
             raise Finding(
@@ -106,15 +130,19 @@ class HardwareBarrier:
             )
         self.joined[unit] = self.generation
         self.arrived += threads
+        if by is not None:
+            self.origins.append(by)
         if self.arrived > self.threads:
             raise Finding(
                 BARRIER_OVERRUN,
                 f"barrier {self.name} gets {self.arrived} arrivals, it counts {self.threads}",
                 {"barrier": self.name, "count": self.threads, "arrived": self.arrived},
+                related=self.arrivals(),
             )
         if self.arrived == self.threads:
             self.arrived = 0
             self.generation += 1
+            self.origins.clear()
 
     def awaited(self, unit: int) -> int:
         """The generation that a unit waits for: the one in which it arrived."""
@@ -125,6 +153,15 @@ class HardwareBarrier:
                 {"barrier": self.name},
             )
         return self.joined.pop(unit)
+
+    def arrivals(self) -> tuple[Related, ...]:
+        """Where those of the generation at hand were made, each place once."""
+        return _once(self.origins, f"arrival at barrier {self.name}")
+
+    def due(self) -> BarrierState:
+        """What the generation at hand waits for, in threads."""
+        threads = self.threads - self.arrived
+        return BarrierState(name=self.name, phase=self.generation, arrivals=threads, bytes=0)
 
     def describe(self) -> str:
         """Arrivals so far, for a deadlock report."""

@@ -9,9 +9,11 @@ import numpy as np
 
 from cake.diag import Diagnostic
 from cake.ir.program import Program
+from cake.simulate.arithmetic import arithmetic_of
 from cake.simulate.codes import INCOMPLETE_OUTPUT
 from cake.simulate.errors import Finding
 from cake.simulate.global_memory import GlobalTensor
+from cake.simulate.origins import writers
 from cake.simulate.run import Options, Simulation, launch
 
 
@@ -43,18 +45,21 @@ def simulate_chain(
         name: GlobalTensor.garbage(name, array) if name in garbage else GlobalTensor(name, array)
         for name, array in tensors.items()
     }
+    options = options or Options()
+    arithmetic = arithmetic_of(options.arithmetic, programs)
     ctas, steps = 0, 0
     findings: tuple[Diagnostic, ...] = ()
-    for program in programs:
+    for number, program in enumerate(programs):
         mine = {t.name: memory[t.name] for t in program.tensors if t.name in memory}
-        result = launch(program, mine, scalars or {}, options or Options())
+        before = programs[:number]
+        result = launch(program, mine, scalars or {}, options, arithmetic, before)
         ctas, steps, findings = ctas + result.ctas, steps + result.steps, result.findings
         if findings:
             break
     else:
         gaps = (memory[name] for name in outputs if not _whole(memory[name]))
         findings = tuple(_gap(tensor, programs) for tensor in gaps)
-    return Simulation(findings=findings, ctas=ctas, steps=steps)
+    return Simulation(findings=findings, ctas=ctas, steps=steps, modulus=arithmetic.modulus)
 
 
 def _whole(tensor: GlobalTensor) -> bool:
@@ -72,6 +77,7 @@ def _gap(tensor: GlobalTensor, programs: Sequence[Program]) -> Diagnostic:
         f"{count} of {missing.size} elements of {tensor.name} are never written, "
         f"the first at {index}",
         {"tensor": tensor.name, "missing": count, "elements": missing.size, "index": str(index)},
+        related=writers(programs, tensor.name),
     ).diagnostic(place)
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from cake.ir.program import Barrier, Pipeline, Program, Smem
 from cake.ops.rings import ring_facts
+from cake.simulate.arithmetic import Floats
 from cake.simulate.barriers import HardwareBarrier, MBarrierState
 from cake.simulate.codes import SMEM_BOUNDS
 from cake.simulate.engine import Engine
-from cake.simulate.errors import Finding
+from cake.simulate.errors import Finding, Origin
 from cake.simulate.global_memory import GlobalTensor
 from cake.simulate.shared import SharedMemory
 from cake.simulate.stamps import Stamps
@@ -28,6 +29,7 @@ class Launch:
     tensors: Mapping[str, GlobalTensor]
     scalars: Mapping[str, Any]
     grid_size: int
+    arithmetic: Floats
     ticks: Iterator[int] = field(default_factory=count)
 
 
@@ -54,7 +56,7 @@ class Cta:
     raw: dict[str, list[MBarrierState]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.smem = SharedMemory(self.program, self.stamps)
+        self.smem = SharedMemory(self.program, self.stamps, self.engine)
         self.tensor_memory = TensorMemory(self.program)
         for ring in self.program.find(Pipeline):
             self._ring(ring)
@@ -90,13 +92,13 @@ class Cta:
             for i in stages
         ]
 
-    def _released(self, ring: Pipeline, stage: int) -> None:
+    def _released(self, ring: Pipeline, stage: int, by: Origin | None) -> None:
         """All consumers have released the stage: what it holds is no longer theirs to read."""
         for name in ring.buffers:
             decl = self.program.resource(name)
             # A ring over tensor memory hands over what the simulator does not hold.
             if isinstance(decl, Smem):
-                self.smem.release(decl, stage)
+                self.smem.release(decl, stage, by)
 
     def peer(self, rank: int | None) -> Cta:
         """A CTA of the cluster by rank (None: this one)."""

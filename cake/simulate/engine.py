@@ -112,6 +112,8 @@ class Engine:
         self.pending: dict[Operation, None] = {}
         self.groups: dict[tuple[int, str], Groups] = {}
         self.last: dict[tuple[int, str], Operation] = {}
+        self.asked = False
+        """Whether a finding has asked what is in flight."""
 
     def group(self, owner: int, kind: str) -> Groups:
         """The commit groups of a unit for one kind of operation."""
@@ -182,6 +184,23 @@ class Engine:
         waiting = iter(self.pending) if self.order.pick == "oldest" else reversed(self.pending)
         self._advance(next(waiting), Progress.DONE)
         return True
+
+    def bringing(self, arrived: Callable[[], bool]) -> Operation | None:
+        """The operation in flight that makes ``arrived`` true by its landing.
+
+        For the finding that ends a run: operations are landed to see.
+        """
+        if self.asked:
+            return None
+        self.asked = True
+        for op in list(self.pending):
+            try:
+                op.advance(Progress.LANDED)
+            except Finding:
+                continue  # it would have been the next finding
+            if arrived():
+                return op
+        return None
 
     def left_by(self, owner: int) -> Operation | None:
         """An operation that a unit has neither waited for nor left to a barrier."""

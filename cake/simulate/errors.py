@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cake.diag import Diagnostic, Related, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who did something, and in which statement."""
+
+    who: str
+    place: Span
+
+    def related(self, what: str) -> Related:
+        """The place for a finding; ``what`` was done there."""
+        return Related(span=self.place, message=f"{what} by {self.who}")
 
 
 class Finding(Exception):
@@ -24,6 +37,8 @@ class Finding(Exception):
         self.message = message
         self.facts = dict(facts or {})
         self.related = related
+        self.unwritten: str | None = None
+        """The buffer or tensor in which nothing has been written, if that is what is wrong."""
         self.place: Span | None = None
 
     def at(self, place: Span, facts: Mapping[str, Any]) -> Finding:

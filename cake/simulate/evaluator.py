@@ -9,6 +9,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from cake.diag import Related
 from cake.ir.dtypes import numpy_dtype
 from cake.ir.nodes import (
     Call,
@@ -25,6 +26,7 @@ from cake.ir.program import Program, ResourceDecl
 from cake.ir.types import Scalar, Type, element_dtype, is_array, registers
 from cake.ops.base import lookup
 from cake.ops.machine import Wait
+from cake.simulate.arithmetic import FLOATS, Floats
 from cake.simulate.codes import BAD_REGISTER, DIVERGED, NOT_SIMULATED
 from cake.simulate.errors import Finding
 from cake.simulate.registers import RegisterState
@@ -48,11 +50,13 @@ class Evaluator:
         scalars: Mapping[str, Any],
         variables: Mapping[str, Any],
         threads: int = 1,
+        arithmetic: Floats = FLOATS,
     ) -> None:
         self.program = program
         self.scalars = scalars
         self.variables: dict[str, Any] = dict(variables)
         self.threads = threads
+        self.arithmetic = arithmetic
         self.masks: list[Any] = [np.ones(threads, np.bool_)]
         self.registers_held = RegisterState()
         self.place: Node | None = None
@@ -71,8 +75,10 @@ class Evaluator:
         """Who evaluates, for findings."""
         return {}
 
-    def fail(self, code: str, message: str, **facts: Any) -> NoReturn:
-        raise Finding(code, message, facts)
+    def fail(
+        self, code: str, message: str, *, related: tuple[Related, ...] = (), **facts: Any
+    ) -> NoReturn:
+        raise Finding(code, message, facts, related=related)
 
     def locate(self, finding: Finding, place: Node | None = None) -> Finding:
         """Give a finding the place of a statement (default: the one being executed)."""
@@ -90,6 +96,9 @@ class Evaluator:
             raise TypeError(f"{type(e).__name__} is a place, not a value")
         return handler(self, e)
 
+    def _const(self, e: Const) -> Any:
+        return self.arithmetic.settle(_constant(e))
+
     def _variable(self, e: VarRef) -> Any:
         value = self.variables[e.name]
         if self.registers_held.watched and np.ndim(value) == 2:
@@ -102,7 +111,7 @@ class Evaluator:
     def _call(self, e: Call) -> Any:
         result = self.call(e)
         if not inspect.isgenerator(result):
-            return result
+            return self.settled(e, result)
         try:
             while True:
                 wait = next(result)
@@ -110,7 +119,11 @@ class Evaluator:
                     message = f"{e.op} waits inside an expression: assign its result to a name"
                     self.fail(NOT_SIMULATED, message, primitive=e.op)
         except StopIteration as stop:
-            return stop.value
+            return self.settled(e, stop.value)
+
+    def settled(self, e: Call, value: Any) -> Any:
+        """What a primitive has computed, as the arithmetic represents it."""
+        return self.arithmetic.result(e, value, self.eval)
 
     def call(self, e: Call) -> Any:
         """Start a primitive: its value, or a generator that returns it."""
@@ -137,7 +150,7 @@ class Evaluator:
         assert is_array(t)
         poison = float("nan") if dtype.is_float else POISON_INTEGER
         array = np.full((self.threads, registers(t)), poison, numpy_dtype(dtype))
-        return self.registers_held.fresh(array)
+        return self.registers_held.fresh(array, None if self.place is None else self.place.loc)
 
     def registers(self, e: Expr, *, read: bool) -> Any:
         """The array itself of a register variable; ``read``: its present contents count."""
@@ -213,7 +226,7 @@ class Evaluator:
 
 
 _HANDLERS: Mapping[type[Expr], Callable[[Evaluator, Any], Any]] = {
-    Const: lambda self, e: _constant(e),
+    Const: Evaluator._const,
     Static: lambda self, e: e.value,
     VarRef: Evaluator._variable,
     DimRef: Evaluator._dimension,

@@ -95,11 +95,13 @@ class GlobalTensor:
             return
         bad = ~self.valid[tuple(coords)]
         first = tuple(int(c[bad][0]) for c in coords)
-        raise Finding(
+        finding = Finding(
             UNINITIALISED,
             f"{self.name} is {action} at {first}, where nothing was written",
             {"tensor": self.name, "index": str(first)},
         )
+        finding.unwritten = self.name
+        raise finding
 
     def _outside(self, coords: Sequence[Any], bad: Any) -> NoReturn:
         first = tuple(int(c[bad][0]) for c in coords)

@@ -101,7 +101,7 @@ def _perform(u: UnitState, call: Call) -> Generator[Step, None, Any]:
     result = u.call(call)
     if inspect.isgenerator(result):
         result = yield from result
-    return result
+    return u.settled(call, result)
 
 
 # -- assignment ------------------------------------------------------------------------------------

@@ -16,7 +16,10 @@ class Order:
     destination; ``complete``: when it tells its barrier. ``early`` is at issue, ``late`` is when a
     unit waits for it or nothing else can run. ``pick``: which operation completes where several
     may. ``units``: which runnable unit goes next; ``turns`` changes after every access to memory,
-    ``first`` and ``last`` run one unit until it has to wait.
+    ``first`` and ``last`` run one unit until it has to wait. ``delayed``: who runs only when nobody
+    else can: one unit or all units of one CTA, drawn by the seed, or the roles that start no copies
+    into shared memory.
+    ``reverse``: CTAs in descending order.
     """
 
     name: str
@@ -25,6 +28,8 @@ class Order:
     complete: When
     pick: Literal["oldest", "newest", "random"]
     units: Literal["first", "last", "turns", "random"]
+    delayed: Literal["unit", "cta", "consumers"] | None = None
+    reverse: bool = False
 
 
 ORDERS: dict[str, Order] = {
@@ -44,6 +49,26 @@ ORDERS: dict[str, Order] = {
         Order(
             name="early-land", fetch="early", land="early", complete="late", pick="newest",
             units="last",
+        ),
+        Order(
+            name="late-land", fetch="early", land="late", complete="late", pick="newest",
+            units="last",
+        ),
+        Order(
+            name="slow-unit", fetch="early", land="early", complete="early", pick="oldest",
+            units="first", delayed="unit",
+        ),
+        Order(
+            name="eager-producer", fetch="early", land="early", complete="early", pick="oldest",
+            units="first", delayed="consumers",
+        ),
+        Order(
+            name="delayed-peer", fetch="early", land="early", complete="early", pick="oldest",
+            units="first", delayed="cta",
+        ),
+        Order(
+            name="reversed", fetch="late", land="late", complete="late", pick="oldest",
+            units="first", reverse=True,
         ),
         Order(
             name="random", fetch="random", land="random", complete="random", pick="random",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cake.diag import Related, Span
 from cake.simulate.codes import IN_FLIGHT, UNWRITTEN_REGISTER
 from cake.simulate.engine import Operation
 from cake.simulate.errors import Finding
@@ -18,7 +19,7 @@ class RegisterState:
     """
 
     def __init__(self) -> None:
-        self._unwritten: dict[int, tuple[Any, Any]] = {}
+        self._unwritten: dict[int, tuple[Any, Any, Span | None]] = {}
         self._owned: dict[int, tuple[Any, list[Operation]]] = {}
         self._lent: dict[int, tuple[Any, list[Operation]]] = {}
 
@@ -27,9 +28,9 @@ class RegisterState:
         """Is there an array that is not plain data?"""
         return bool(self._unwritten or self._owned or self._lent)
 
-    def fresh(self, array: Any) -> Any:
-        """A new array that nothing has been written to."""
-        self._unwritten[id(array)] = (array, np.ones(array.shape, np.bool_))
+    def fresh(self, array: Any, place: Span | None = None) -> Any:
+        """A new array, made at ``place``, that nothing has been written to."""
+        self._unwritten[id(array)] = (array, np.ones(array.shape, np.bool_), place)
         return array
 
     def own(self, array: Any, op: Operation) -> None:
@@ -43,26 +44,27 @@ class RegisterState:
 
     def check_read(self, name: str, array: Any, where: Any) -> None:
         """A finding if elements ``where`` (an index of the array) hold nothing or are in flight."""
-        user = _user(self._owned, array)
-        if user is not None:
-            raise Finding(IN_FLIGHT, f"{name} is read while {user} owns it", {"variable": name})
+        op = _user(self._owned, array)
+        if op is not None:
+            raise _in_flight(name, f"is read while {op.kind} owns it", op)
         self.check_written(name, array, where)
 
     def check_written(self, name: str, array: Any, where: Any) -> None:
         """A finding if elements ``where`` hold nothing."""
         if id(array) in self._unwritten:
-            nothing = self._unwritten[id(array)][1]
+            _, nothing, place = self._unwritten[id(array)]
             if np.any(nothing[where]):
                 message = f"{name} is read where no register has been written"
-                raise Finding(UNWRITTEN_REGISTER, message, {"variable": name})
+                made = Related(span=place, message="made here without a fill") if place else None
+                related = () if made is None else (made,)
+                raise Finding(UNWRITTEN_REGISTER, message, {"variable": name}, related=related)
 
     def write(self, name: str, array: Any, where: Any) -> None:
         """Elements ``where`` are written; a finding if an operation uses the array."""
         for table, doing in ((self._owned, "owns"), (self._lent, "reads")):
-            user = _user(table, array)
-            if user is not None:
-                message = f"{name} is written while {user} {doing} it"
-                raise Finding(IN_FLIGHT, message, {"variable": name})
+            op = _user(table, array)
+            if op is not None:
+                raise _in_flight(name, f"is written while {op.kind} {doing} it", op)
         if id(array) in self._unwritten:
             nothing = self._unwritten[id(array)][1]
             nothing[where] = False
@@ -70,8 +72,16 @@ class RegisterState:
                 del self._unwritten[id(array)]
 
 
-def _user(table: dict[int, tuple[Any, list[Operation]]], array: Any) -> str | None:
-    """What kind of operation in flight uses the array, if any. Forgets those that have ended."""
+def _in_flight(name: str, what: str, op: Operation) -> Finding:
+    """A finding about a variable that an operation uses, with the place that started it."""
+    related: tuple[Related, ...] = ()
+    if op.place is not None:
+        related = (Related(span=op.place.loc, message=f"{op.kind} is started here"),)
+    return Finding(IN_FLIGHT, f"{name} {what}", {"variable": name}, related=related)
+
+
+def _user(table: dict[int, tuple[Any, list[Operation]]], array: Any) -> Operation | None:
+    """An operation in flight that uses the array, if any. Forgets those that have ended."""
     entry = table.get(id(array))
     if entry is None:
         return None
@@ -79,4 +89,4 @@ def _user(table: dict[int, tuple[Any, list[Operation]]], array: Any) -> str | No
     if not entry[1]:
         del table[id(array)]
         return None
-    return entry[1][0].kind
+    return entry[1][0]

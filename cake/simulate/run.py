@@ -15,6 +15,7 @@ from cake.ir.nodes import Expr
 from cake.ir.program import Grid, Program, Tiles, WorkspaceDecl
 from cake.ops.raster import cluster_size
 from cake.simulate.arguments import bind
+from cake.simulate.arithmetic import ArithmeticName, Floats, arithmetic_of
 from cake.simulate.codes import INCOMPLETE_OUTPUT
 from cake.simulate.cta import Cta, Launch
 from cake.simulate.engine import Engine
@@ -23,6 +24,7 @@ from cake.simulate.evaluator import Evaluator
 from cake.simulate.global_memory import GlobalTensor
 from cake.simulate.grid import coordinates, length
 from cake.simulate.orders import ORDERS, Order
+from cake.simulate.origins import writers
 from cake.simulate.schedule import Schedule
 from cake.simulate.stamps import Stamps
 from cake.simulate.unit import UnitState
@@ -33,11 +35,15 @@ RESIDENT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What a run found. The tensors were written in place."""
+    """What a run found. The tensors were written in place.
+
+    ``modulus`` is that of ring arithmetic: the floats left behind are residues.
+    """
 
     findings: tuple[Diagnostic, ...]
     ctas: int
     steps: int
+    modulus: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -54,6 +60,7 @@ class Options:
     blocks: Sequence[int] | None = None
     reverse: bool = False
     concurrent: bool = False
+    arithmetic: ArithmeticName = "float"
     max_steps: int = 20_000_000
 
 
@@ -69,6 +76,7 @@ def simulate(
     blocks: Sequence[int] | None = None,
     reverse: bool = False,
     concurrent: bool = False,
+    arithmetic: ArithmeticName = "float",
     max_steps: int = 20_000_000,
 ) -> Simulation:
     """Execute a program on numpy arrays.
@@ -86,6 +94,8 @@ def simulate(
         reverse: run CTAs in descending order.
         concurrent: run all CTAs together instead of one cluster after another. Programs whose
             CTAs wait for each other need it; it shows what depends on the CTAs' order.
+        arithmetic: "float", or "ring" for exact arithmetic modulo a prime
+            (:mod:`cake.simulate.arithmetic`). Float tensors are replaced by their residues.
         max_steps: limit on scheduling steps over all CTAs.
 
     Returns:
@@ -102,9 +112,10 @@ def simulate(
         blocks=blocks,
         reverse=reverse,
         concurrent=concurrent,
+        arithmetic=arithmetic,
         max_steps=max_steps,
     )
-    return launch(program, memory, scalars or {}, options)
+    return launch(program, memory, scalars or {}, options, arithmetic_of(arithmetic, [program]))
 
 
 def launch(
@@ -112,21 +123,29 @@ def launch(
     memory: Mapping[str, GlobalTensor],
     scalars: Mapping[str, int | float],
     options: Options,
+    arithmetic: Floats,
+    before: Sequence[Program] = (),
 ) -> Simulation:
-    """Execute a program on tensors that know where they have been written."""
-    run = _Run(program, options)
+    """Execute a program on tensors that know where they have been written.
+
+    ``before`` are the programs launched on them earlier.
+    """
+    run = _Run(program, options, arithmetic)
     findings: tuple[Diagnostic, ...] = ()
     try:
         run.execute(memory, scalars)
     except Finding as f:
+        if f.unwritten is not None:
+            f.related += writers((*before, program), f.unwritten)
         findings = (f.diagnostic(program.loc),)
-    return Simulation(findings=findings, ctas=run.ctas, steps=run.steps)
+    return Simulation(findings=findings, ctas=run.ctas, steps=run.steps, modulus=arithmetic.modulus)
 
 
 @dataclass(slots=True)
 class _Run:
     program: Program
     options: Options
+    arithmetic: Floats
     random: Random = field(init=False)
     ctas: int = 0
     steps: int = 0
@@ -135,11 +154,19 @@ class _Run:
     def __post_init__(self) -> None:
         self.random = Random(self.options.seed)
 
+    @property
+    def order(self) -> Order:
+        order = self.options.order
+        return ORDERS[order] if isinstance(order, str) else order
+
     def execute(
         self, memory: Mapping[str, GlobalTensor], scalars: Mapping[str, int | float]
     ) -> None:
         """Run the chosen clusters, one after another or together."""
         bound = bind(self.program, {n: t.array for n, t in memory.items()}, scalars)
+        bound = {name: self.arithmetic.settle(value) for name, value in bound.items()}
+        for tensor in memory.values():
+            self.arithmetic.settle(tensor.array)
         host = _Host(self.program, bound)
         workspaces = {w.name: host.workspace(w) for w in self.program.find(WorkspaceDecl)}
         launched = Launch(
@@ -147,10 +174,12 @@ class _Run:
             tensors={**memory, **workspaces},
             scalars=bound,
             grid_size=host.grid_size(self.options.resident),
+            arithmetic=self.arithmetic,
         )
         size = cluster_size(self.program)
         blocks = range(launched.grid_size) if self.options.blocks is None else self.options.blocks
-        clusters = sorted({b // size for b in blocks}, reverse=self.options.reverse)
+        reverse = self.options.reverse or self.order.reverse
+        clusters = sorted({b // size for b in blocks}, reverse=reverse)
         if self.options.concurrent:
             self._together(launched, host, clusters)
         else:
@@ -162,8 +191,7 @@ class _Run:
 
     def _together(self, launched: Launch, host: _Host, clusters: Sequence[int]) -> None:
         """The units of some clusters under one schedule."""
-        order = self.options.order
-        engine = Engine(ORDERS[order] if isinstance(order, str) else order, self.random)
+        engine = Engine(self.order, self.random)
         ctas = [cta for c in clusters for cta in host.cluster(launched, engine, c)]
         self.ctas += len(ctas)
         units = []

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from cake.diag import Related
+from cake.ir.nodes import Block, walk_calls
+from cake.ops.base import Access, lookup
+from cake.ops.machine import Wait
 from cake.simulate.codes import DEADLOCK, EXIT_IN_FLIGHT, TMEM_HELD, TOO_LONG
 from cake.simulate.engine import Engine, Operation, Progress
 from cake.simulate.errors import Finding
 from cake.simulate.interpreter import Pause, Step, run_block
+from cake.simulate.orders import Order
 from cake.simulate.unit import UnitState
 
 PATIENCE = 200
@@ -58,7 +63,8 @@ class Schedule:
         self.random = random
         self.max_steps = max_steps
         self.steps = 0
-        self.tasks = [Task(u, _body(u)) for u in units]
+        late = _delayed(units, engine.order, random)
+        self.tasks = sorted((Task(u, _body(u)) for u in units), key=lambda t: t.unit in late)
         self.members: dict[int, frozenset[int]] = {}
         for u in units:
             self.members[u.cta.block] = self.members.get(u.cta.block, frozenset()) | {u.identity}
@@ -181,13 +187,55 @@ class Schedule:
         more = len(self.tasks) - len(listed)
         message = "no unit can proceed: " + "; ".join(waiting)
         message += f"; and {more} more" if more else ""
-        related = tuple(
+        related = [
             Related(span=t.unit.place.loc, message=t.describe())
             for t in listed
             if t.unit.place is not None
-        )
-        finding = Finding(DEADLOCK, message, {"waiting": waiting}, related=related)
-        return self.tasks[0].unit.locate(finding)
+        ]
+        awaited = [t.step.barrier for t in listed if isinstance(t.step, Wait) and t.step.barrier]
+        related += [place for barrier in awaited for place in barrier.arrivals()]
+        facts = {"waiting": waiting, **_states(listed)}
+        places = tuple(dict.fromkeys(related))
+        return self.tasks[0].unit.locate(Finding(DEADLOCK, message, facts, related=places))
+
+
+def _delayed(units: Sequence[UnitState], order: Order, random: Random) -> list[UnitState]:
+    """The units that run only when no other one can."""
+    if order.delayed == "unit":
+        return [random.choice(units)] if units else []
+    if order.delayed == "cta":
+        blocks = sorted({u.cta.block for u in units})
+        late = random.choice(blocks) if blocks else None
+        return [u for u in units if u.cta.block == late]
+    if order.delayed == "consumers":
+        producers = {r.role for r in units[0].program.roles if _copies(r.body)} if units else set()
+        return [u for u in units if u.role not in producers]
+    return []
+
+
+def _copies(body: Block) -> bool:
+    """Whether a role starts copies into shared memory."""
+    calls = ((call, lookup(call.op)) for call in walk_calls(body))
+    effects = (e for call, primitive in calls if primitive for e in primitive.effects(call))
+    return any(
+        isinstance(e, Access)
+        and (e.action, e.space) == ("write", "smem")
+        and e.completes in ("mbarrier", "cp_async")
+        for e in effects
+    )
+
+
+def _states(tasks: Sequence[Task]) -> dict[str, list[Any]]:
+    """The barriers that units wait for, one entry each unit: state and what is due."""
+    states = [
+        t.step.barrier.due() if isinstance(t.step, Wait) and t.step.barrier else None for t in tasks
+    ]
+    return {
+        "barriers": [s and s.name for s in states],
+        "phases": [s and s.phase for s in states],
+        "arrivals_due": [s and s.arrivals for s in states],
+        "bytes_due": [s and s.bytes for s in states],
+    }
 
 
 def _body(u: UnitState) -> Iterator[Step]:
@@ -206,7 +254,8 @@ def _check_freed(unit: UnitState) -> None:
     if blocks:
         columns = sum(blocks.values())
         message = f"CTA {unit.cta.block} ends and holds {columns} columns of tensor memory"
-        raise unit.locate(Finding(TMEM_HELD, message, {"columns": columns}))
+        related = unit.cta.tensor_memory.allocated()
+        raise unit.locate(Finding(TMEM_HELD, message, {"columns": columns}, related=related))
 
 
 def _in_flight(op: Operation, what: str) -> Finding:

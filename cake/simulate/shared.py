@@ -13,12 +13,24 @@ from cake.ir.program import Program, Smem
 from cake.ir.types import SmemView
 from cake.ops.layout import smem_layout, tile_offsets
 from cake.simulate.codes import POISON_READ, PROXY, PROXY_BARRIER, RACE, SMEM_BOUNDS
-from cake.simulate.errors import Finding
+from cake.simulate.engine import Engine
+from cake.simulate.errors import Finding, Origin
 from cake.simulate.global_memory import check_stored
-from cake.simulate.stamps import FENCED, SETTLED, STORED, Row, Stamps
+from cake.simulate.stamps import FENCED, SETTLED, STORED, Accesses, Row, Stamps
 
+Excused = Callable[[Any], bool]
+"""Whether an access by several threads of a unit, given as a mask, does no harm."""
 WORD = 16
 """The block of memory is a multiple of the widest element, so that it can be viewed as any."""
+
+
+_WHY = {
+    (False, False): "nothing has been written there",
+    (False, True): "the copy that brings it has not completed",
+    (True, False): "its stage was released and has not been filled again",
+    (True, True): "its stage was released, and the copy that fills it again has not completed",
+}
+"""Why bytes hold no data: by whether they were released, and whether a copy is in flight."""
 
 
 class SharedMemory:
@@ -28,7 +40,8 @@ class SharedMemory:
     store and its last load.
     """
 
-    def __init__(self, program: Program, stamps: Stamps) -> None:
+    def __init__(self, program: Program, stamps: Stamps, engine: Engine) -> None:
+        self.engine = engine
         self.layout = smem_layout(program)
         self.stamps = stamps
         size = -(-max(self.layout.bytes, 1) // WORD) * WORD
@@ -36,7 +49,8 @@ class SharedMemory:
         self.valid = np.zeros(size, np.bool_)
         self.stored = np.zeros(size, np.int32)
         self.loaded = np.zeros(size, np.int32)
-        self.released: set[tuple[str, int]] = set()
+        self.released: dict[tuple[str, int], Origin | None] = {}
+        """Who released each stage last."""
         for decl in program.find(Smem):
             self._check_room(decl)
 
@@ -99,8 +113,9 @@ class SharedMemory:
         """Elements at byte addresses; bytes without data are a finding."""
         size = decl.dtype.bytes
         index = addresses // size
-        if not self.valid.reshape(-1, size)[index].all():
-            self._no_data(decl, stage)
+        valid = self.valid.reshape(-1, size)
+        if not valid[index].all():
+            self._no_data(decl, stage, lambda: bool(valid[index].all()))
         return self.data.view(numpy_dtype(decl.dtype))[index]
 
     def store(self, decl: Smem, addresses: Any, values: Any, rows: Any) -> None:
@@ -121,44 +136,53 @@ class SharedMemory:
         size = decl.dtype.bytes
         self.loaded.reshape(-1, size)[addresses // size] = np.asarray(rows)[..., None]
 
-    def _no_data(self, decl: Smem, stage: int) -> None:
+    def _no_data(self, decl: Smem, stage: int, arrived: Callable[[], bool]) -> None:
+        """A finding that names what left the bytes without data."""
         where = decl.name if decl.stages is None else f"{decl.name}[{stage}]"
-        why = "nothing has been written there"
-        if (decl.name, stage) in self.released:
-            why = "its stage was released and has not been filled again"
-        raise Finding(
+        related = []
+        released = (decl.name, stage) in self.released
+        if by := self.released.get((decl.name, stage)):
+            related.append(by.related(f"{where} is released here"))
+        op = self.engine.bringing(arrived)
+        if op is not None and op.place is not None:
+            what = "the copy into it starts here and has not completed"
+            related.append(Related(span=op.place.loc, message=what))
+        finding = Finding(
             POISON_READ,
-            f"{where} is read where it holds no valid data: {why}",
+            f"{where} is read where it holds no valid data: {_WHY[released, op is not None]}",
             {"buffer": decl.name, "stage": stage},
+            related=tuple(related),
         )
+        finding.unwritten = None if related else decl.name
+        raise finding
 
-    def release(self, decl: Smem, stage: int) -> None:
+    def release(self, decl: Smem, stage: int, by: Origin | None) -> None:
         """The stage's bytes hold no data any more."""
         placed = self.layout.buffers[decl.name]
         base = placed.offset + stage * placed.stage_bytes
         self.valid[base : base + placed.stage_bytes] = False
-        self.released.add((decl.name, stage))
+        self.released[decl.name, stage] = by
 
     # -- synchronisation -----------------------------------------------------------------------
 
     def check_load(
-        self, decl: Smem, addresses: Any, unit: int, threads: Any, excused: Callable[[Any], bool]
+        self, decl: Smem, addresses: Any, unit: Accesses, threads: Any, excused: Excused
     ) -> None:
         """A finding if ``threads`` of ``unit`` load what they may not see yet."""
         if self.stamps.open_blocks:
-            row = self.stamps.racing(self.stored[addresses], unit, threads, excused)
+            row = self.stamps.racing(self.stored[addresses], unit.identity, threads, excused)
             if row is not None:
-                what = "another thread reads it with no barrier in between"
+                what = f"another thread of {unit.who} reads it with no barrier in between"
                 self._hidden(RACE, decl, row, "was stored to", what)
 
     def check_store(
-        self, decl: Smem, addresses: Any, unit: int, threads: Any, excused: Callable[[Any], bool]
+        self, decl: Smem, addresses: Any, unit: Accesses, threads: Any, excused: Excused
     ) -> None:
         """A finding if ``threads`` of ``unit`` store to what others may still be reading."""
         if self.stamps.open_blocks:
-            row = self.stamps.racing(self.loaded[addresses], unit, threads, excused)
+            row = self.stamps.racing(self.loaded[addresses], unit.identity, threads, excused)
             if row is not None:
-                what = "another thread overwrites it with no barrier in between"
+                what = f"another thread of {unit.who} overwrites it with no barrier in between"
                 self._hidden(RACE, decl, row, "was read", what)
 
     def check_async(self, decl: Smem, addresses: Any) -> None:

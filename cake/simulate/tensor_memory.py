@@ -6,16 +6,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from cake.diag import Related
 from cake.ir.dtypes import DType, numpy_dtype
 from cake.ir.program import Program
 from cake.simulate.codes import POISON_READ, TMEM_BOUNDS
-from cake.simulate.errors import Finding
+from cake.simulate.errors import Finding, Origin
 from cake.targets import get
 
 
 class TensorMemory:
     """``blocks``: allocated columns, the number of them by the first. ``valid``: the cell holds
-    data. ``issued`` and ``landed`` count the products into each column."""
+    data. ``issued`` and ``landed`` count the products into each column, ``started`` is where the
+    last one was. ``user`` is the statement at hand, ``allocations`` those that allocated."""
 
     def __init__(self, program: Program) -> None:
         limits = get(program.target).tmem
@@ -23,7 +25,10 @@ class TensorMemory:
         self.data = np.zeros(shape, np.uint32)
         self.valid = np.zeros(shape, np.bool_)
         self.issued, self.landed = np.zeros((2, shape[1]), np.int64)
+        self.started = np.full(shape[1], None, object)
         self.blocks: dict[int, int] = {}
+        self.allocations: dict[int, Origin | None] = {}
+        self.user: Origin | None = None
 
     def free_block(self, columns: int) -> int | None:
         """First column of the lowest free block of that many columns, None if there is none."""
@@ -39,13 +44,14 @@ class TensorMemory:
         start = self.free_block(columns)
         assert start is not None
         self.blocks[start] = columns
+        self.allocations[start] = self.user
         return start
 
     def free(self, column: int, columns: int) -> None:
         """Give a block back."""
         if self.blocks.get(column) != columns:
             self._refuse(f"{columns} columns from {column} on are freed, which are no allocation")
-        del self.blocks[column]
+        del self.blocks[column], self.allocations[column]
         self.valid[:, column : column + columns] = False
 
     def read(self, column: int, columns: int, dtype: DType) -> Any:
@@ -56,6 +62,7 @@ class TensorMemory:
                 POISON_READ,
                 f"tensor memory is read from column {column} on, where nothing has been written",
                 {"column": column, "columns": columns},
+                related=self.allocated(),
             )
         return self.data[cells].view(numpy_dtype(dtype)).copy()
 
@@ -68,11 +75,22 @@ class TensorMemory:
 
     def issue(self, column: int, columns: int) -> None:
         """A product into these columns begins; ``write`` ends it."""
-        self.issued[self._cells(column, columns)[1]] += 1
+        part = self._cells(column, columns)[1]
+        self.issued[part] += 1
+        self.started[part] = self.user
 
     def products(self, column: int, columns: int) -> tuple[int, ...]:
         """Products issued so far into each of these columns."""
         return tuple(self.issued[column : column + columns].tolist())
+
+    def starts(self, column: int, columns: int) -> tuple[Related, ...]:
+        """Where the last products into these columns were started."""
+        found = dict.fromkeys(self.started[column : column + columns].tolist())
+        return tuple(o.related("a product into them is started here") for o in found if o)
+
+    def allocated(self) -> tuple[Related, ...]:
+        """Where the blocks in use were allocated."""
+        return tuple(o.related("allocated here") for o in self.allocations.values() if o)
 
     def busy(self, column: int, columns: int) -> bool:
         """Is a product into one of these columns in flight?"""
@@ -86,4 +104,6 @@ class TensorMemory:
         return slice(None), slice(column, end)
 
     def _refuse(self, message: str) -> NoReturn:
-        raise Finding(TMEM_BOUNDS, f"tensor memory: {message}", {"allocations": str(self.blocks)})
+        facts = {"allocations": str(self.blocks)}
+        related = self.allocated()
+        raise Finding(TMEM_BOUNDS, f"tensor memory: {message}", facts, related=related)

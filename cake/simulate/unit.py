@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cake.diag import Related
 from cake.ir.nodes import Expr
 from cake.ir.program import Pipeline, Role
 from cake.ops.base import Completion
-from cake.ops.machine import MBarrier, Wait
+from cake.ops.machine import BarrierState, MBarrier, Wait
 from cake.simulate.accesses import MemoryUnit
 from cake.simulate.barriers import MBarrierState
 from cake.simulate.cta import Cta
 from cake.simulate.engine import Operation
+from cake.simulate.errors import Origin
 from cake.simulate.stamps import Accesses
 from cake.simulate.tensor_memory import TensorMemory
 
@@ -22,14 +24,15 @@ Side = Literal["fill", "use"]
 
 @dataclass(frozen=True, slots=True)
 class UnitBarrier:
-    """An mbarrier as one unit sees it: its arrivals publish the unit's accesses."""
+    """An mbarrier as a statement of one unit sees it: its arrivals publish the unit's accesses."""
 
     state: MBarrierState
     accesses: Accesses
+    origin: Origin
 
     def arrive(self, count: int = 1, *, tx: int = 0) -> None:
         self.accesses.publish()
-        self.state.arrive(count, tx=tx)
+        self.state.arrive(count, tx=tx, by=self.origin)
 
     def expect_tx(self, tx: int) -> None:
         self.state.expect_tx(tx)
@@ -42,6 +45,12 @@ class UnitBarrier:
 
     def describe(self) -> str:
         return self.state.describe()
+
+    def due(self) -> BarrierState:
+        return self.state.due()
+
+    def arrivals(self) -> tuple[Related, ...]:
+        return self.state.arrivals()
 
 
 class UnitState(MemoryUnit):
@@ -56,7 +65,9 @@ class UnitState(MemoryUnit):
         self.cursors: dict[tuple[str, str], tuple[int, int]] = {}
 
     def tensor_memory(self, rank: int | None = None) -> TensorMemory:
-        return self.cta.peer(rank).tensor_memory
+        memory = self.cta.peer(rank).tensor_memory
+        memory.user = self.origin()
+        return memory
 
     def clock(self) -> int:
         return next(self.cta.launch.ticks)
@@ -139,7 +150,12 @@ class UnitState(MemoryUnit):
         return self._barrier(self.cta.peer(rank).raw[name], slot)
 
     def _barrier(self, slots: Sequence[MBarrierState], slot: int) -> MBarrier:
-        return UnitBarrier(slots[int(slot)], self.accesses)
+        return UnitBarrier(slots[int(slot)], self.accesses, self.origin())
+
+    def origin(self) -> Origin:
+        """This unit at the statement being executed."""
+        assert self.place is not None
+        return Origin(self.accesses.who, self.place.loc)
 
     def cursor(self, pipeline: str, side: Side) -> tuple[int, int]:
         return self.cursors.get((pipeline, side), (0, 0))
@@ -163,7 +179,8 @@ class UnitState(MemoryUnit):
 
     def barrier_arrive(self, key: str, threads: int) -> None:
         self.accesses.publish()
-        self.cta.hardware_barrier(key, threads).arrive(self.identity, self.threads)
+        barrier = self.cta.hardware_barrier(key, threads)
+        barrier.arrive(self.identity, self.threads, self.origin())
 
     def barrier_wait(self, key: str, threads: int) -> Iterator[Wait]:
         barrier = self.cta.hardware_barrier(key, threads)

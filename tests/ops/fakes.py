@@ -30,6 +30,8 @@ from cake.ir.types import (
 )
 from cake.ops.base import REQUIRED, Typed, lookup
 from cake.ops.elementwise_facets import element_expression, is_fused
+from cake.ops.machine import Arithmetic
+from cake.simulate.arithmetic import FLOATS
 from cake.targets import Target, get
 
 HERE = Span(file="schedule.py", line=1, col=1, end_line=1, end_col=2)
@@ -146,6 +148,7 @@ class FakeUnit:
     active: Any = None
     index: int = 0
     block_rank: int = 0
+    arithmetic: Arithmetic = FLOATS
     pending: list[list[tuple[Callable[[], Any], Callable[[Any], None]]]] = field(
         default_factory=lambda: [[]]
     )

@@ -20,6 +20,7 @@ from tests.ops.schedules import cuda, program
 PARAMS = 'a: Tensor[bf16, "M", "K"], b: Tensor[bf16, "N", "K"], d: Tensor[f32, "M", "N"]'
 DECLS = """
 BN = 128
+require(N % 8 == 0)
 tiles = persistent(cdiv(M, 128), cdiv(N, BN))
 A = smem({dtype}, (128, {bk}), stages=3, swizzle=128)
 B = smem({dtype}, (BN, {bk}), stages=3, swizzle=128)

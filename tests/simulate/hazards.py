@@ -246,6 +246,7 @@ HAZARDS = (
         new="        release(ring, s)\n        wgmma_wait(0)\n",
         code="CK501",
         at="wgmma(acc",
+        related="release(ring, s)",
         says="released",
         orders=LATE,
     ),
@@ -256,7 +257,8 @@ HAZARDS = (
         new="wgmma(acc, X[0], X[0].T)\n        wgmma_wait(0)\n        s = wait(ring)\n",
         code="CK501",
         at="wgmma(acc",
-        says="nothing has been written",
+        related="tma_load(X[s]",
+        says="the copy that brings it has not completed",
         orders=LATE,
     ),
     Hazard(
@@ -266,6 +268,7 @@ HAZARDS = (
         new="        release(ring, s)\n    store",
         code="CK506",
         at="store(y",
+        related="wgmma(acc",
         orders=("early",),
     ),
     Hazard(
@@ -327,6 +330,7 @@ HAZARDS = (
         new="    unit_sync()\n",
         code="CK501",
         at="total = load(S",
+        related="store(S[u]",
         orders=("late", "late-newest", "early-land"),
     ),
     Hazard(
@@ -347,6 +351,8 @@ HAZARDS = (
         new="",
         code="CK501",
         at="load(S[lane()",
+        related="bulk_load(S",
+        says="has not completed",
         orders=LATE,
     ),
     Hazard(
@@ -374,6 +380,7 @@ HAZARDS = (
         new="768)",
         code="CK505",
         at="barrier_wait",
+        related="arrive(full, 0)",
         says="0 of 1 arrivals due, 256 bytes due",
     ),
     Hazard(
@@ -394,6 +401,7 @@ HAZARDS = (
         new="    arrive(full, 0)\n    arrive(full, 0, 2)\n",
         code="CK507",
         at="arrive(full, 0, 2)",
+        related="arrive(full, 0)",
         says="more than 2 arrivals in phase 0",
     ),
     Hazard(
@@ -403,6 +411,7 @@ HAZARDS = (
         new="    b =",
         code="CK501",
         at="b = ldmatrix",
+        related="cp_async(S[1]",
         orders=LATE,
     ),
     Hazard(
@@ -412,6 +421,7 @@ HAZARDS = (
         new="cp_async(S[1], x[0, 0])\n    cp_async_commit()",
         code="CK501",
         at="a = ldmatrix",
+        related="cp_async(S[0]",
         orders=LATE,
     ),
     Hazard(
@@ -429,6 +439,7 @@ HAZARDS = (
         new="        q = r[0]\n        wgmma_wait(0)\n        r[0] = q\n",
         code="CK506",
         at="q = r[0]",
+        related="wgmma(acc",
     ),
     Hazard(
         name="an accumulator is overwritten in flight",
@@ -437,6 +448,7 @@ HAZARDS = (
         new="        r[1] = 2.0\n        wgmma_wait(0)\n    r[0]",
         code="CK506",
         at="r[1] = 2.0",
+        related="wgmma(acc",
     ),
     Hazard(
         name="an operand in registers is overwritten in flight",
@@ -446,6 +458,7 @@ HAZARDS = (
         "        wgmma_wait(0)\n",
         code="CK506",
         at="left = left",
+        related="wgmma(acc",
         says="while wgmma reads it",
     ),
     Hazard(
@@ -464,6 +477,7 @@ HAZARDS = (
         new="init=False",
         code="CK513",
         at="wgmma(acc",
+        related="acc = fragment",
     ),
     Hazard(
         name="a register that was never written",
@@ -472,6 +486,7 @@ HAZARDS = (
         new="    q = r[0]\n    with ring.use() as s:\n",
         code="CK513",
         at="q = r[0]",
+        related="acc = fragment",
     ),
     Hazard(
         name="a peer's store without a cluster barrier",
@@ -561,6 +576,7 @@ HAZARDS = (
         new="n = load(c[1])",
         code="CK509",
         at="n = load(c[1])",
+        related="store(c[0], 1)",
         says="c is read at (1,)",
         options={"outputs": ("c",)},
     ),
@@ -581,6 +597,7 @@ HAZARDS = (
         new="store(w[lane() // 2], 7)",
         code="CK509",
         at="m = load(w",
+        related="store(w[lane() // 2]",
         says="w is read at (16,)",
     ),
     Hazard(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -171,4 +171,4 @@ def test_work_is_known_by_a_wait_and_not_by_its_end(order: str) -> None:
 
 def test_every_order_has_its_name_and_they_differ() -> None:
     assert [o.name for o in ORDERS.values()] == list(ORDERS)
-    assert len({(o.fetch, o.land, o.complete, o.pick, o.units) for o in ORDERS.values()}) == 5
+    assert len({replace(o, name="") for o in ORDERS.values()}) == len(ORDERS)

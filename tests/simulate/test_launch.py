@@ -248,20 +248,25 @@ def test_a_deadlock_lists_who_waits_for_which_barrier_in_which_phase() -> None:
     found = finding(body)
     assert found.code == "CK505"
     assert found.message == (
-        "no unit can proceed: CTA 0 role use[0] waits for full[1] of ring ring "
+        "no unit can proceed: CTA 0 role use[0] waits for full[1] of ring ring, parity 0 "
         "(phase 2: 1 of 1 arrivals due)"
     )
     assert found.span is not None
     assert found.span.line == line_of(body, "s = wait(ring)")
     assert [r.span.line for r in found.related] == [found.span.line]
     assert found.facts["waiting"] == [found.message.removeprefix("no unit can proceed: ")]
+    assert found.facts["barriers"] == ["ring.full[1]"]
+    assert (found.facts["phases"], found.facts["arrivals_due"]) == ([2], [1])
+    assert found.facts["bytes_due"] == [0]
 
 
 def test_a_deadlock_lists_every_unit() -> None:
     body = RING.replace("        release(ring, s)\n", "")
     found = finding(body)
-    assert "role fill[0] waits for empty[0] of ring ring (phase 0: 4 of 4" in found.message
-    assert "role use[0] waits for full[0] of ring ring (phase 1: 1 of 1" in found.message
+    assert (
+        "role fill[0] waits for empty[0] of ring ring, parity 0 (phase 0: 4 of 4" in found.message
+    )
+    assert "role use[0] waits for full[0] of ring ring, parity 1 (phase 1: 1 of 1" in found.message
     lines = [r.span.line for r in found.related]
     assert lines == [line_of(body, "with ring.fill"), line_of(body, "s = wait(ring)")]
 
