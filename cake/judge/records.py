@@ -1,7 +1,7 @@
 """Frozen dataclasses to plain JSON values and back, with every type checked on the way in.
 
 Known are dataclasses, ``tuple[X, ...]``, ``Mapping[str, X]``, unions, ``Literal``, ``int``,
-``float``, ``str`` and ``bool``. JSON has no NaN and no infinities: they travel as text.
+``float``, ``str``, ``bool`` and ``Any``. JSON has no NaN and no infinities: they travel as text.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
+    if kind is Any:
+        return value
     if dataclasses.is_dataclass(kind):
         return _decode_dataclass(kind, value, where)
     origin = get_origin(kind)
