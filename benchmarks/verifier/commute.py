@@ -12,8 +12,10 @@ from cake.ir.nodes import (
     Assign,
     Bracket,
     Call,
+    Do,
     Expr,
     For,
+    If,
     SetElement,
     Stmt,
     TensorRef,
@@ -28,8 +30,17 @@ from cake.ir.program import Program, Smem
 from cake.ir.types import is_array
 from cake.ops.base import Access, SyncEffect, lookup
 
-DRAINING = frozenset({"wgmma", "tcgen05"})
-"""Mechanisms whose completion is about registers too."""
+WAITS = ("cp_async_wait", "tma_store_wait", "wgmma_wait", "tcgen05_wait_ld")
+"""Waits for work of the own thread; two of them may come in either order."""
+
+GROUPS = {
+    "cp_async_wait": ("cp_async",),
+    "cp_async_commit": ("cp_async",),
+    "tma_store_wait": ("tma_store", "tma_reduce_add", "bulk_store", "bulk_reduce_add"),
+    "tma_store_commit": ("tma_store", "tma_reduce_add", "bulk_store", "bulk_reduce_add"),
+    "wgmma_wait": ("wgmma",),
+}
+"""What a commit or wait is about: memory and registers that these touch, and nothing else."""
 
 
 @dataclass(slots=True)
@@ -56,17 +67,49 @@ class Touched:
 
 def commutes(program: Program, a: Stmt, b: Stmt) -> str | None:
     """Why ``a`` and ``b`` may change places, None if that is not certain."""
+    if op_of(a) in WAITS and op_of(b) in WAITS:
+        return "two waits for different work of the own thread"
     one, two = touched(program, a), touched(program, b)
-    if one.conflicts(two) or (one.syncs and two.syncs):
+    if one.conflicts(two):
+        return None
+    for group, other in ((a, b), (b, a)):
+        if op_of(group) in GROUPS and _apart(program, op_of(group), other):
+            return "the group holds nothing that the statement touches"
+    if one.syncs and two.syncs:
         return None
     if not one.syncs and not two.syncs:
         return "the two statements touch different registers and memory, and order nothing"
     ordering, passed = (one, two) if one.syncs else (two, one)
-    if passed.memory - _constant(program):
-        return None
-    if passed.arrays and any(s.what in DRAINING for s in ordering.syncs):
+    if passed.memory - _constant(program) or (passed.arrays and _of_registers(ordering)):
         return None
     return "what orders accesses passes a statement on registers and constant data only"
+
+
+def op_of(stmt: Stmt) -> str:
+    """The primitive that a statement executes for its effect, the empty text for others."""
+    return stmt.call.op if isinstance(stmt, Do) else ""
+
+
+def _apart(program: Program, group: str, passed: Stmt) -> bool:
+    """Whether a statement touches nothing that the copies or products of a mechanism touch."""
+    ops = GROUPS[group]
+    held: set[str] = set()
+    for role in program.roles:
+        for stmt in walk_stmts(role.body):
+            if op_of(stmt) in ops:
+                found = touched(program, stmt)
+                held |= found.reads | found.writes
+    own = touched(program, passed)
+    nested = isinstance(passed, For | TileLoop | While | If | Bracket)
+    same = any(op_of(s) in (*ops, *GROUPS) for s in walk_stmts((passed,)))
+    # Barriers and arrivals tell other threads that the group is complete.
+    tells = any(s.action in ("arrive", "barrier", "fence") for s in own.syncs)
+    return not (nested or same or tells or held & (own.reads | own.writes))
+
+
+def _of_registers(ordering: Touched) -> bool:
+    """Whether a mechanism whose completion is about registers too is waited for."""
+    return any(s.what in ("wgmma", "tcgen05") for s in ordering.syncs)
 
 
 def touched(program: Program, stmt: Stmt) -> Touched:

@@ -35,9 +35,17 @@ CHILD = (sys.executable, "-m", "benchmarks.verifier.device_child")
 TARGETS = ("sm_80", "sm_90a")
 """What a Hopper GPU runs."""
 
-LARGE: Mapping[str, Mapping[str, int]] = {
+_TOKENS = {"H": 4, "Hb": 4, "D": 128, "V": 128}
+LARGE: Mapping[str, Mapping[str, int | str]] = {
     "attention": {"B": 1, "H": 4, "Hkv": 2, "Lq": 700, "Lk": 900, "D": 64},
     "gemm": {"M": 700, "N": 520, "K": 1032},
+    "kda_prefill": {
+        **_TOKENS,
+        "T": 600,
+        "N": 3,
+        "N1": 4,
+        "lengths": "300+0+300",
+    },
     "kmeans_assign": {"B": 2, "N": 3000, "K": 400, "D": 64},
     "kmeans_update": {"B": 2, "N": 3000, "K": 400, "D": 64},
     "knn_search": {"B": 1, "Q": 200, "M": 3000, "D": 64, "k": 8},

@@ -23,11 +23,8 @@ from cake.kernels import launchable, poisoned, simulate_schedule
 from cake.lang.elaborate import parse
 from cake.workloads import Problem, compare, generate
 
-FIRST = "late"
-"""The adversary that every problem is tried with, in order, until one finds something."""
-
-OTHERS = ("random",)
-"""The adversaries on the first problem for what is alive then."""
+ORDERS = ("late", "random", "late-newest", "early")
+"""The adversaries: each problem of a schedule is tried with the next of them."""
 
 MAX_SECONDS = 20.0
 """Processor time for one mutant. A mutant that needs more is counted as alive (``timeout``)."""
@@ -152,11 +149,10 @@ def _emitted(text: str, name: str) -> list[str]:
 def _simulated(mutant: Mutant, origin: Subject) -> _Found:
     """The first finding or wrong value over all problems and adversaries."""
     programs = parse(mutant.text, mutant.subject).programs
-    problems = [p for p in origin.problems() if not launchable(programs, p)]
     # A mutated guard may refuse a problem. What is equivalent by argument is run once all the same.
-    runs = [(p, FIRST) for p in problems] + [(p, order) for order in OTHERS for p in problems[:1]]
-    for seed, (instance, order) in enumerate(runs[:1] if mutant.equivalent else runs):
-        wrong = trial(programs, instance, order, seed)
+    problems = [p for p in origin.problems() if not launchable(programs, p)]
+    for seed, instance in enumerate(problems[:1] if mutant.equivalent else problems):
+        wrong = trial(programs, instance, ORDERS[seed % len(ORDERS)], seed)
         if wrong is not None:
             return _Found("simulator", *wrong, _verdict(programs), None)
     return _Found("survivor", "", "", _verdict(programs), None)

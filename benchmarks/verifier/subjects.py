@@ -13,13 +13,14 @@ from cake.lang.elaborate import parse
 from cake.lang.printer import print_program
 from cake.workloads import Problem, get, names, problem
 
-Shape = Mapping[str, int]
+Shape = Mapping[str, int | str]
 
 _POINTS: tuple[Shape, ...] = (
     {"B": 1, "N": 70, "K": 196, "D": 40},
     {"B": 2, "N": 130, "K": 33, "D": 64},
     {"B": 1, "N": 20, "K": 20, "D": 72},
 )
+_TOKENS: Shape = {"H": 1, "Hb": 1, "D": 128, "V": 128}
 SHAPES: Mapping[str, tuple[Shape, ...]] = {
     "attention": (
         {"B": 1, "H": 1, "Hkv": 1, "Lq": 70, "Lk": 264, "D": 64},
@@ -29,21 +30,24 @@ SHAPES: Mapping[str, tuple[Shape, ...]] = {
     ),
     "gemm": (
         {"M": 70, "N": 136, "K": 264},
-        {"M": 130, "N": 72, "K": 64},
-        {"M": 40, "N": 24, "K": 0},
-        {"M": 300, "N": 264, "K": 72},
         {"M": 20, "N": 264, "K": 136},
+        {"M": 40, "N": 24, "K": 0},
+        {"M": 300, "N": 136, "K": 64},
+    ),
+    "kda_prefill": (
+        {**_TOKENS, "T": 17, "N": 1, "N1": 2},
+        {**_TOKENS, "T": 53, "N": 3, "N1": 4, "lengths": "33+0+20"},
+        {**_TOKENS, "T": 67, "N": 1, "N1": 2},
     ),
     "kmeans_assign": _POINTS,
     "knn_search": (
         {"B": 1, "Q": 3, "M": 700, "D": 72, "k": 8},
-        {"B": 2, "Q": 20, "M": 150, "D": 104, "k": 5},
+        {"B": 2, "Q": 5, "M": 150, "D": 104, "k": 5},
     ),
     "kmeans_update": (
         {"B": 1, "N": 70, "K": 37, "D": 40},
-        {"B": 2, "N": 133, "K": 5, "D": 72},
+        {"B": 1, "N": 2100, "K": 5, "D": 8},
         {"B": 1, "N": 20, "K": 5, "D": 42},
-        {"B": 1, "N": 2200, "K": 5, "D": 8},
     ),
     "rmsnorm": ({"M": 3, "D": 72}, {"M": 2, "D": 200}, {"M": 2, "D": 41}, {"M": 2, "D": 300}),
     "softmax": ({"M": 3, "N": 328}, {"M": 2, "N": 40}, {"M": 2, "N": 41}),
@@ -56,8 +60,10 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "gemm/sm_80": {"WM": 1, "WN": 2, "TM": 32, "TN": 32, "BK": 32, "STAGES": 3},
     "gemm/sm_90a": {"WG": 2, "BN": 128, "STAGES": 3},
     "gemm/sm_90a_small_m": {"STAGES": 4},
+    "kda_prefill/sm_90a": {"TILE": 32},
     "kmeans_assign/sm_80": {"DP": 64, "BN": 32, "ROWS": 16},
     "kmeans_assign/sm_90a": {"WG": 2, "DP": 64, "HEAD": 48, "BN": 64, "STAGES": 2},
+    "kmeans_update/sm_80": {"WARPS": 16, "CHUNK": 4096, "ROWS": 4},
     "kmeans_update/sm_90a_deterministic": {"WARPS": 16, "POINTS": 4096, "KP": 512, "ROWS": 4},
     "gemm/sm_100a": {"BN": 128, "STAGES": 3},
     "knn_search/sm_90a": {"WG": 1, "NG": 1024, "PER": 8, "WARPS": 2},
