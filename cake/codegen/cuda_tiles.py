@@ -73,7 +73,9 @@ def decode(
         return out
     rows, columns = sizes[-2:]
     at = index
-    if walk.rank > 2:
+    # Leading axes of one tile each, as of a schedule whose batch is left out, cost no division.
+    batched = group_count(sizes[:-2]) != 1
+    if batched:
         plane = paren(str(times(rows, columns)))
         outer = define("outer", f"{index} / {plane}")
         at = define("at", f"{index} - {outer} * {plane}")
@@ -85,8 +87,11 @@ def decode(
     column = define("column", f"{inside} / {height}")
     coordinate(walk.rank - 1, column)
     coordinate(walk.rank - 2, f"{first} + {inside} - {column} * {height}")
-    if walk.rank > 2:
+    if batched:
         split(range(walk.rank - 2), outer)
+    else:
+        for axis in range(walk.rank - 2):
+            coordinate(axis, "0")
     return out
 
 

@@ -93,3 +93,12 @@ def test_the_host_counts_the_same_tiles(walk: Walk, extents: tuple[int, ...]) ->
     assert grid <= max(walk_length(walk, extents), walk.cluster)
     assert grid % walk.cluster == 0
     assert 0 < grid <= 5
+
+
+def test_a_batch_of_one_costs_no_division() -> None:
+    walk = Walk(rank=3, axis=1, band=8, cluster=1)
+    names = ["v0", "v1", "v2"]
+    alone = decode(walk, [1, "e1", "e2"], "tile", names, lambda stem: stem)
+    flat = Walk(rank=2, axis=0, band=8, cluster=1)
+    plain = decode(flat, ["e1", "e2"], "tile", names[1:], lambda stem: stem)
+    assert [(d.name, d.value) for d in alone] == [*((d.name, d.value) for d in plain), ("v0", "0")]
