@@ -13,7 +13,6 @@ from tests.hazards.verdicts import INPUTS, objected, run, said
 PAGE = Path(__file__).parents[2] / "docs" / "hazards.md"
 
 GAPS = {
-    "coresidency/bad": "a spinning loop over what other CTAs do is accepted",
     "flag-protocol/bad_not_gathered": "order between CTAs is left open",
     "flag-protocol/bad_relaxed": "order between CTAs is left open",
 }
