@@ -40,8 +40,14 @@ def edited(old: str, new: str, *more: tuple[str, str]) -> ScheduleFile:
     return replace(PAIR, text=text)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("shape", SHAPES)
+EVERY_ORDER = "tails, several tiles a CTA"
+RUNS = [
+    *((shape, "late") for shape in SHAPES if shape != EVERY_ORDER),
+    *((EVERY_ORDER, order) for order in ORDERS),
+]
+
+
+@pytest.mark.parametrize(("shape", "order"), RUNS)
 @pytest.mark.parametrize("name", FILES)
 def test_products_in_every_order(name: str, shape: str, order: str) -> None:
     case = trial(FILES[name], SHAPES[shape])
@@ -135,6 +141,28 @@ def test_the_simulator_finds(file: ScheduleFile, code: str) -> None:
     inputs = case.inputs()
     _, findings = case.simulate(inputs, order="late-newest")
     assert [d.code for d in findings] == [code]
+
+
+SLOW_DRAIN = 0
+"""A seed that makes the epilogue of a follower the slow unit."""
+
+
+def test_the_accumulator_is_taken_while_the_follower_still_drains_it() -> None:
+    """Only the leader's epilogue is waited for: the slow one misses a phase and waits for ever."""
+    broken = edited(
+        "                    arrive(empty, half, peer=0)\n",
+        "                    if cta_rank() == 0:\n                        arrive(empty, half)\n",
+        ("arrivals=8", "arrivals=4"),
+    )
+    case = trial(broken, {"M": 512, "N": 520, "K": 72})
+    inputs, programs = case.inputs(), case.programs()
+    (made,) = programs
+    assert verify(made).status == "rejected"
+    _, hidden = case.simulate(inputs, programs)
+    _, shown = case.simulate(inputs, programs, "slow-unit", SLOW_DRAIN)
+    assert not hidden
+    assert [d.code for d in shown] == ["CK505"]
+    assert "CTA 1 role drain[0] waits for full" in shown[0].message
 
 
 REFUSED = [
