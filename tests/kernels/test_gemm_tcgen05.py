@@ -148,7 +148,8 @@ SLOW_DRAIN = 0
 
 
 def test_the_accumulator_is_taken_while_the_follower_still_drains_it() -> None:
-    """Only the leader's epilogue is waited for: the slow one misses a phase and waits for ever."""
+    """Only the leader's epilogue is waited for. The other one reads what is being overwritten, or
+    misses a phase and waits for ever."""
     broken = edited(
         "                    arrive(empty, half, peer=0)\n",
         "                    if cta_rank() == 0:\n                        arrive(empty, half)\n",
@@ -158,11 +159,13 @@ def test_the_accumulator_is_taken_while_the_follower_still_drains_it() -> None:
     inputs, programs = case.inputs(), case.programs()
     (made,) = programs
     assert verify(made).status == "rejected"
-    _, hidden = case.simulate(inputs, programs)
-    _, shown = case.simulate(inputs, programs, "slow-unit", SLOW_DRAIN)
-    assert not hidden
-    assert [d.code for d in shown] == ["CK505"]
-    assert "CTA 1 role drain[0] waits for full" in shown[0].message
+    _, (race,) = case.simulate(inputs, programs)
+    _, (deadlock,) = case.simulate(inputs, programs, "slow-unit", SLOW_DRAIN)
+    assert (race.code, deadlock.code) == ("CK598", "CK505")
+    assert [r.message for r in race.related] == [
+        "a product into them is started here by CTA 0 role math[0]"
+    ]
+    assert "CTA 1 role drain[0] waits for full" in deadlock.message
 
 
 REFUSED = [
