@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cake.judge.devices import Device
+from cake.judge.devices import Memory
 from cake.judge.protocol import Array
 from cake.judge.verdict import Finding
 from cake.workloads import Problem, TensorSpec
@@ -21,7 +21,7 @@ POISONS = (0xFF, 0x5A)
 class GuardedTensor:
     """One tensor between two guards; everything starts out as ``poison``."""
 
-    def __init__(self, device: Device, problem: Problem, spec: TensorSpec, poison: int) -> None:
+    def __init__(self, device: Memory, problem: Problem, spec: TensorSpec, poison: int) -> None:
         self.spec = spec
         self.poison = poison
         self._device = device
@@ -74,7 +74,7 @@ class GuardedTensor:
 class Arguments:
     """All tensors of a problem on the device, for one run."""
 
-    def __init__(self, device: Device, problem: Problem, poison: int) -> None:
+    def __init__(self, device: Memory, problem: Problem, poison: int) -> None:
         self.tensors = {
             spec.name: GuardedTensor(device, problem, spec, poison)
             for spec in problem.contract.tensors

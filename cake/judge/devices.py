@@ -15,10 +15,8 @@ Bytes = NDArray[np.uint8]
 ALIGNMENT = 256  # bytes, as cudaMalloc gives at least (CUDA C++ Programming Guide)
 
 
-class Device(Protocol):
-    """Byte buffers on a device, arrays over them, and a clock. Buffers are opaque."""
-
-    clock: str
+class Memory(Protocol):
+    """Byte buffers, which are opaque, and arrays over them."""
 
     def allocate(self, size: int) -> Any:
         """A new buffer of ``size`` bytes, aligned to 256."""
@@ -39,6 +37,12 @@ class Device(Protocol):
 
     def copy(self, source: Any, target: Any, start: int, size: int) -> None:
         """Copy the first ``size`` bytes of ``source`` into ``target`` from ``start`` on."""
+
+
+class Device(Memory, Protocol):
+    """Memory with a clock."""
+
+    clock: str
 
     def synchronize(self) -> None:
         """Wait until the device has finished."""

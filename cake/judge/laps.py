@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cake.judge.arguments import POISONS, Arguments
-from cake.judge.link import Link
+from cake.judge.link import Link, tampering_stops
 from cake.judge.protocol import Array, Lap, Lapped
 from cake.judge.shared import SharedDevice
 from cake.judge.verdict import Finding
@@ -30,22 +30,30 @@ class Track:
         self._link = link
         self._folder = folder
         self.outputs: Outputs = {}
-        self.arguments = Arguments(SharedDevice(folder), instance, poison)
+        with tampering_stops():
+            self._arguments = Arguments(SharedDevice(folder), instance, poison)
 
     def lap(self, inputs: Mapping[str, Array], seconds: float) -> float:
         """Milliseconds of one run on ``inputs``; raises :class:`cake.judge.link.Stop`.
 
         ``outputs`` are what was there when the answer came: work that was put off is missing.
         """
-        for tensor in self.arguments.tensors.values():
-            tensor.spoil()
-        self.arguments.load(inputs)
+        with tampering_stops():
+            for tensor in self._arguments.tensors.values():
+                tensor.spoil()
+            self._arguments.load(inputs)
         request = Lap(tensors=str(self._folder))
         start = time.perf_counter()
         self._link.ask(request, seconds, Lapped)
         milliseconds = (time.perf_counter() - start) * 1e3
-        self.outputs = self.arguments.outputs()
+        with tampering_stops():
+            self.outputs = self._arguments.outputs()
         return milliseconds
+
+    def findings(self, inputs: Mapping[str, Array]) -> list[Finding]:
+        """Overwritten guards and modified inputs; raises :class:`cake.judge.link.Stop`."""
+        with tampering_stops():
+            return self._arguments.findings(inputs)
 
 
 def run_passes(
@@ -59,6 +67,6 @@ def run_passes(
         track = Track(link, instance, folder / str(number), poison)
         tracks.append(track)
         track.lap(inputs, seconds)
-        findings += track.arguments.findings(inputs)
+        findings += track.findings(inputs)
         outputs.append(track.outputs)
     return tuple(dict.fromkeys(findings)), outputs[0], outputs[1]

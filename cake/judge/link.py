@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -11,7 +12,18 @@ from typing import Self, TypeVar
 from cake.judge.candidate import CONFINED, Candidate
 from cake.judge.child import Child, ChildDied, ChildHang
 from cake.judge.evaluation import Evaluation
-from cake.judge.protocol import Build, Built, Failed, Message, Open, ProtocolError, Ready
+from cake.judge.files import FileError
+from cake.judge.protocol import (
+    Array,
+    Build,
+    Built,
+    Failed,
+    Message,
+    Open,
+    ProtocolError,
+    Ready,
+    save_arrays,
+)
 from cake.judge.sandbox import MIB, Confinement
 from cake.judge.verdict import Status
 from cake.workloads import Case, get, problem
@@ -88,6 +100,11 @@ class Link:
         building = Build(workload=self._evaluation.workload, case=case, candidate=self.candidate)
         self.ask(building, self._evaluation.limits.build, Built)
 
+    def hand_over(self, folder: Path, arrays: Mapping[str, Array]) -> None:
+        """Write arrays for the child; raises :class:`Stop` if it has put something in the way."""
+        with tampering_stops():
+            save_arrays(folder, arrays)
+
     def ask(self, message: Message, seconds: float, kind: type[Answer]) -> Answer:
         """The answer, which has to be of ``kind``; raises :class:`Stop` in place of any other."""
         try:
@@ -103,6 +120,15 @@ class Link:
             raise Stop(answer.status, detail, final=answer.status == "crashed")
         detail = f"the child answered {type(answer).__name__} to {type(message).__name__}"
         raise Stop("crashed", detail, final=True)
+
+
+@contextmanager
+def tampering_stops() -> Iterator[None]:
+    """Files that the child has cut, replaced or put in the way end it, not the judge."""
+    try:
+        yield
+    except (FileError, FileExistsError, NotADirectoryError) as trick:
+        raise Stop("crashed", f"the child tampered with its files: {trick}", final=True) from None
 
 
 def confinement_of(

@@ -31,8 +31,8 @@ def judge(evaluation: Evaluation) -> Verdict:
     start = time.monotonic()
     with (
         TemporaryDirectory(prefix="cake-judge-", ignore_cleanup_errors=True) as folder,
-        Link(evaluation, evaluation.candidate, Path(folder)) as link,
+        Link(evaluation, evaluation.candidate, Path(folder).resolve()) as link,
     ):
-        session = Session(evaluation, link, Path(folder))
+        session = Session(evaluation, link, Path(folder).resolve())
         session.run()
         return session.verdict(time.monotonic() - start)

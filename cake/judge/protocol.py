@@ -1,13 +1,14 @@
 """What parent and child say to each other.
 
-Messages are JSON lines over two pipes. Arrays lie in .npy files in a folder that the parent owns;
-nothing is pickled. The child is not trusted: every line is checked against its record, every
-file against the shape and dtype that the problem has.
+Messages are JSON lines over two pipes. Arrays lie in files of their bytes in a folder that the
+parent owns; nothing is pickled. The child is not trusted: every line is checked against its record,
+every file against the shape and dtype that the problem has.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cake.judge.candidate import Candidate
+from cake.judge.files import FileError, create, make_folder, open_file, read_at, write_at
 from cake.judge.records import RecordError, decode, encode
 from cake.judge.verdict import Columns, Finding
 from cake.workloads import Case
@@ -157,11 +159,13 @@ def from_line(line: bytes) -> Message:
 
 
 def save_arrays(folder: Path, arrays: Mapping[str, Array]) -> None:
-    """Write ``arrays`` as bytes to ``folder``/name.npy (bf16 and fp8 have no .npy type)."""
-    folder.mkdir(parents=True)
+    """Write the bytes of ``arrays`` to ``folder``/name.bin; raises ``OSError`` if one is there."""
+    make_folder(folder)
     for name, array in arrays.items():
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        np.save(folder / f"{name}.npy", flat, allow_pickle=False)
+        handle = create(folder / f"{name}.bin", flat.size)
+        write_at(handle, 0, flat)
+        os.close(handle)
 
 
 def load_array(
@@ -169,13 +173,14 @@ def load_array(
 ) -> Array:
     """The array that :func:`save_arrays` wrote; raises :class:`ProtocolError` if it is absent or
     has not the bytes of ``shape`` and ``dtype``."""
-    path = folder / f"{name}.npy"
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     try:
-        flat = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ProtocolError(f"no array in {path.name}: {error}") from None
-    if flat.dtype != np.uint8 or flat.shape != (size,):
-        raise ProtocolError(f"{path.name} holds {flat.dtype} {flat.shape}, not {size} bytes")
+        handle = open_file(folder / f"{name}.bin", size)
+        try:
+            flat = read_at(handle, 0, size)
+        finally:
+            os.close(handle)
+    except FileError as error:
+        raise ProtocolError(f"no array: {error}") from None
     array: Array = flat.view(dtype).reshape(shape)
     return array

@@ -11,7 +11,7 @@ from cake.judge.evaluation import Evaluation, TimingPlan
 from cake.judge.laps import run_passes
 from cake.judge.link import Link, Stop
 from cake.judge.passes import against_reference, compare_passes, load_outputs
-from cake.judge.protocol import Array, ProtocolError, Ran, Run, save_arrays
+from cake.judge.protocol import Array, ProtocolError, Ran, Run
 from cake.judge.timed import Timing, scratch_folder
 from cake.judge.verdict import CaseResult, Finding, Status, TimingResult, Verdict, worst
 from cake.workloads import Case, Problem, generate, get, problem
@@ -87,7 +87,7 @@ class Session:
         host_code = self._evaluation.candidate.runner in HOST_CODE
         if host_code and self._evaluation.device == "cpu":
             return run_passes(self._link, instance, inputs, folder, seconds)
-        save_arrays(folder / "inputs", inputs)
+        self._link.hand_over(folder / "inputs", inputs)
         request = Run(inputs=str(folder / "inputs"), outputs=str(folder / "outputs"))
         ran = self._link.ask(request, seconds, Ran)
         try:

@@ -17,7 +17,7 @@ from cake.judge.evaluation import Evaluation, TimingPlan
 from cake.judge.floor import floor_ms, impossible
 from cake.judge.link import Link, Stop
 from cake.judge.passes import against_reference, load_outputs
-from cake.judge.protocol import Array, ProtocolError, Time, Timed, save_arrays
+from cake.judge.protocol import Array, ProtocolError, Time, Timed
 from cake.judge.statistics import Interval, block_ratios, interval
 from cake.judge.verdict import Summary, TimingResult
 from cake.workloads import Case, generate, get, problem
@@ -91,7 +91,7 @@ class Timing:
         contents = [self._content(number) for number in range(plan.contents)]
         folders = [folder / f"contents{number}" for number in range(plan.contents)]
         for path, arrays in zip(folders, contents, strict=True):
-            save_arrays(path, arrays)
+            link.hand_over(path, arrays)
         request = Time(
             contents=tuple(map(str, folders)),
             outputs=str(folder / "outputs"),

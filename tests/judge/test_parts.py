@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -126,14 +127,40 @@ class TestProtocol:
 
     def test_files_that_are_no_such_array_are_refused(self, tmp_path):
         dtype = np.dtype(np.float32)
-        with pytest.raises(ProtocolError, match=r"no array in y\.npy"):
+        with pytest.raises(ProtocolError, match=r"y\.bin: No such file"):
             load_array(tmp_path, "y", (2,), dtype)
-        np.save(tmp_path / "y.npy", np.zeros(7, np.uint8))
-        with pytest.raises(ProtocolError, match="not 8 bytes"):
+        (tmp_path / "y.bin").write_bytes(bytes(7))
+        with pytest.raises(ProtocolError, match=r"y\.bin is 7 bytes, not 8 bytes"):
             load_array(tmp_path, "y", (2,), dtype)
-        np.save(tmp_path / "y.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-        with pytest.raises(ProtocolError, match="allow_pickle=False"):
-            load_array(tmp_path, "y", (2,), dtype)
+
+    @pytest.mark.parametrize("trick", ["pipe", "link", "folder", "linked folder"])
+    def test_what_a_child_may_put_in_the_place_of_a_file_is_not_opened(self, tmp_path, trick):
+        (tmp_path / "secret").write_bytes(bytes(8))
+        out = tmp_path / "out"
+        out.mkdir()
+        if trick == "pipe":
+            os.mkfifo(out / "y.bin")
+        elif trick == "link":
+            (out / "y.bin").symlink_to(tmp_path / "secret")
+        elif trick == "folder":
+            (out / "y.bin").mkdir()
+        else:
+            (tmp_path / "y.bin").write_bytes(bytes(8))
+            out.rmdir()
+            out.symlink_to(tmp_path)
+        with pytest.raises(ProtocolError, match="no array"):
+            load_array(out, "y", (2,), np.dtype(np.float32))
+
+    def test_a_file_is_never_written_through_a_link_or_over_another(self, tmp_path):
+        kept = tmp_path / "kept"
+        kept.write_bytes(b"mine")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "y.bin").symlink_to(kept)
+        (tmp_path / "away").symlink_to(tmp_path)
+        for folder in (tmp_path / "out", tmp_path / "away"):
+            with pytest.raises(OSError, match=r"exists|symbolic|Not a directory"):
+                save_arrays(folder, {"y": np.zeros(2)})
+        assert kept.read_bytes() == b"mine"
 
 
 class TestCandidate:
