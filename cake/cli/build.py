@@ -16,6 +16,7 @@ from cake.cli.sources import checked, chosen, read
 from cake.cli.status import Status, status_of
 from cake.codegen.cache import KernelCache
 from cake.codegen.compile import Compiled, compile_program
+from cake.codegen.machine_code import machine_findings
 from cake.diag import Diagnostic, to_json
 from cake.verify.rule import Level
 
@@ -44,8 +45,9 @@ def command(
 ) -> Status:
     """Compile a schedule to a cubin, with facts and findings.
 
-    Checks first: a rejected schedule is not built. No GPU is needed. NAME.json holds the kernel's
-    interface, the facts of ptxas and the findings.
+    Checks first: a rejected schedule is not built. No GPU is needed. The machine code is looked
+    through for the instructions that the schedule asks for. NAME.json holds the kernel's interface,
+    the facts of ptxas and its findings.
     """
     text = read(file)
     accepted = checked(text, meta, target, level)
@@ -58,6 +60,7 @@ def command(
             advance(program.name, steps=0)
             made.append(compile_program(program, cache=cache))
             found += made[-1].diagnostics
+            found += machine_findings(made[-1])
             advance()
     if folder is not None:
         make_folder(folder)

@@ -45,9 +45,10 @@ SETMAXNREG_IGNORED = define(
     stage=_STAGE,
     summary="ptxas drops every setmaxnreg, so the register budgets of the roles do not hold.",
     page="""
-Notices C7504 to C7508. ptxas needs the register count at entry: `__launch_bounds__` with both the
-threads and the minimum blocks per SM. It also drops setmaxnreg in debug builds, beside calls of
-extern functions, and when PTX passes through nvJitLink instead of going straight to a cubin.
+Notices C7504 to C7508, or fewer USETMAXREG in the machine code than there are budgets. ptxas needs
+the register count at entry: `__launch_bounds__` with both the threads and the minimum blocks per
+SM. It also drops setmaxnreg in debug builds, beside calls of extern functions, and when PTX passes
+through nvJitLink instead of going straight to a cubin.
 """,
 )
 
@@ -138,6 +139,33 @@ older nvdisasm does not know newer architectures.
 """,
 )
 
+INSTRUCTION_MISSING = define(
+    code="CK611",
+    name="instruction-missing",
+    severity=Severity.WARNING,
+    stage=_STAGE,
+    summary="The machine code lacks the instruction that a primitive of the schedule stands for.",
+    page="""
+`wgmma` becomes HGMMA (or IGMMA, QGMMA), `tma_load` UTMALDG, `cp_async` LDGSTS, `ldmatrix` LDSM,
+and so on. ptxas has removed the instruction, because nothing uses what it does or the code is
+never reached, or has replaced it. The kernel then does not do what the schedule says, or not by
+the means that it names. `cake show sass` shows the code.
+""",
+)
+
+MACHINE_CODE_UNREAD = define(
+    code="CK612",
+    name="machine-code-unread",
+    severity=Severity.NOTE,
+    stage=_STAGE,
+    summary="The machine code was not looked at.",
+    page="""
+Without nvdisasm, or with one that is older than NVRTC, it stays unchecked whether the instructions
+that the schedule asks for are in the cubin; `facts.unchecked` lists the primitives. Install it
+with `pip install nvidia-cuda-nvdisasm`.
+""",
+)
+
 _BY_PTXAS_CODE: dict[str, Code] = (
     {f"C{number}": SETMAXNREG_IGNORED for number in range(7504, 7509)}
     | {f"C{number}": WGMMA_SERIALISED for number in range(7509, 7517)}
@@ -222,8 +250,8 @@ def ptxas_findings(
     """The diagnostics of a build that succeeded.
 
     Notices without a line of their own stand at ``kernel_span``. ``spill_places`` counts local
-    loads and stores by line (:func:`cake.codegen.sass.spill_places`); with it a spill stands at
-    the line that has most of them.
+    loads and stores by line (:func:`cake.codegen.sass.spill_places`); with it a spill or a stack
+    frame stands at the line that has most of them.
     """
     found = [
         _notice_finding(_BY_PTXAS_CODE.get(notice.code, PTXAS_NOTICE), notice, kernel_span)
@@ -238,7 +266,8 @@ def ptxas_findings(
                     STACK_FRAME,
                     f"`{function.name}` keeps {function.stack_bytes} bytes of stack per thread in "
                     "local memory",
-                    kernel_span,
+                    _worst_span(spill_places or {}, kernel_span),
+                    label="most of its accesses are here" if spill_places else None,
                     facts={"function": function.name, "stack_bytes": function.stack_bytes},
                     helps=("index per-thread arrays with compile-time values only",),
                 )
@@ -262,16 +291,21 @@ def _notice_finding(code: Code, notice: Notice, kernel_span: Span | None) -> Dia
     )
 
 
+def _worst_span(places: Mapping[Place, int], kernel_span: Span | None) -> Span | None:
+    """The line with most accesses to local memory; the kernel if they are not known."""
+    worst = max(places, key=lambda place: places[place], default=None)
+    return kernel_span if worst is None else line_span(worst)
+
+
 def _spill_finding(
     function: FunctionFacts, kernel_span: Span | None, places: Mapping[Place, int]
 ) -> Diagnostic:
-    worst = max(places, key=lambda place: places[place], default=None)
     return Diagnostic.of(
         REGISTER_SPILL,
         f"`{function.name}` spills {function.spill_store_bytes} bytes per thread to local memory "
         f"and loads {function.spill_load_bytes} back, with {function.registers} registers",
-        kernel_span if worst is None else line_span(worst),
-        label="most of the spilled accesses are here" if worst else None,
+        _worst_span(places, kernel_span),
+        label="most of the spilled accesses are here" if places else None,
         facts={
             "function": function.name,
             "spill_store_bytes": function.spill_store_bytes,

@@ -138,8 +138,10 @@ def _at_new_places(facts: PtxasFacts, moved: Mapping[Place, Place]) -> PtxasFact
 
 
 def _spills(entry: CacheEntry) -> Mapping[Place, int]:
-    """Local accesses by line, if anything is spilled and nvdisasm can be asked."""
-    if not any(f.spill_store_bytes or f.spill_load_bytes for f in entry.facts.functions):
+    """Local accesses by line, if there are any and nvdisasm can be asked."""
+    if not any(
+        f.spill_store_bytes or f.spill_load_bytes or f.stack_bytes for f in entry.facts.functions
+    ):
         return {}
     try:
         return spill_places(entry.cubin, entry.source)

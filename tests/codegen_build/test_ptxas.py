@@ -80,13 +80,22 @@ def test_a_stack_frame_without_spills_has_a_code_of_its_own() -> None:
     source = """
 extern "C" __global__ void indexed(float* x, int n) {
     float v[64];
+#line 7 "schedule.py"
     for (int i = 0; i < n; i++) v[i] = x[i];
+#line 8 "schedule.py"
     x[0] = v[(n * 7) % 64];
 }
 """
-    (finding,) = findings(source, "sm_80")
+    built = compile_cubin(source, name="indexed", target="sm_80")
+    places = spill_places(built.cubin, source)
+    (finding,) = ptxas_findings(built.facts, KERNEL_SPAN, places)
     assert finding.code == "CK607"
     assert finding.facts["stack_bytes"] == 256
+    assert finding.span is not None
+    assert (finding.span.file, finding.span.line) == ("schedule.py", 7)
+
+    (without_places,) = ptxas_findings(built.facts, KERNEL_SPAN)
+    assert without_places.span == KERNEL_SPAN
 
 
 def test_functions_that_are_no_entries_are_told_apart() -> None:
