@@ -49,14 +49,14 @@ def test_odd_shapes(case: Any) -> None:
     simulated(dict(case.shape), case.dtype, order="random")
 
 
-@pytest.mark.parametrize("length", [7, 8, 16, 17, 48, 49])
+@pytest.mark.parametrize("length", [7, 8, 16, 17, 64, 65])
 def test_lengths_around_chunks_and_tiles(length: int) -> None:
     simulated(shape(str(length)), family="closed_gates")
 
 
 def test_tiles_of_other_sizes() -> None:
     simulated(shape("35"), family="trained", TILE=32, STAGES=1)
-    simulated(shape("67"), family="trained", TILE=64, STAGES=1)
+    simulated(shape("52"), family="trained", TILE=48)
 
 
 def run(dims: dict[str, Any], inputs: dict[str, Any], **given: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_last_states_may_take_the_place_of_the_first() -> None:
     assert compare(CONTRACT, dims, "bf16", inputs, outputs).ok
 
 
-@pytest.mark.parametrize("meta", [{}, {"TILE": 64, "STAGES": 1}], ids=str)
+@pytest.mark.parametrize("meta", [{}, {"TILE": 48}], ids=str)
 def test_products_stay_asynchronous_and_nothing_spills(meta: dict[str, Any]) -> None:
     """ptxas names serialised products (C7510 and others) in its notices."""
     (program,) = shipped.bound("kda_prefill", shape("64"), "bf16", **meta).programs

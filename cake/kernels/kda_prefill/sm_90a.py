@@ -1,57 +1,36 @@
 """Kimi Delta Attention, prefill, for Hopper: chunks of 16 tokens, the state in registers.
 
 A CTA walks one sequence of one head. A warp copies tiles of tokens; the warps of `prepare` turn
-16 tokens each into what the recurrence needs; two math warpgroups hold 64 rows each of the state
+16 tokens each into what the recurrence needs; two math warpgroups hold 64 rows of the state each
 and take a chunk at a time:
 
     W = b (V - S Kf^T)    U = W INV^T    O = S Qf^T + U M^T    S = S 2^total + U Kr
 
-With G the sum of a chunk's log2 decays up to a token, Kf = k 2^G, Qf = q 2^G, Kr = k 2^(total - G),
-INV = (I + L)^-1, L_ij = b_i sum_k k_ik k_jk 2^(G_i - G_j) for j < i, and M the same of q and k for
-j <= i. No power is above 1, however strong the gates: L and M are made of the pairs of halves of
-blocks of 16, 8, 4 and 2 tokens, and between two halves the powers are taken from the last token of
-the first. INV is a forward substitution in f32, one column a lane.
+With G the sum of the chunk's log2 decays up to a token, Kf = k 2^G, Qf = q 2^G,
+Kr = k 2^(total - G), INV = (I + L)^-1, L_ij = b_i sum_k k_ik k_jk 2^(G_i - G_j) for j < i, and M the
+same of q and k for j <= i. INV is a forward substitution in f32, a column a lane.
 
-Operands are f16, whose 11 bits the tolerance of long chains of correlated keys needs. Factors are
-at most 1; rows of the state are kept in units of a power of two of their own that follows their
-size, so that they have the range of f32.
+Exponents are products of matrices of 0 and 1 with the decays, so that no large sums cancel. If the
+bound of the gates lets 2^(G - G_7) and its inverse be numbers, L and M are one product each. Else
+they are made of pairs of halves of blocks of 16, 8, 4 and 2 tokens: taken from the last token of
+the first half, no power is above 1, however strong the gates.
+
+Operands are f16, whose 11 bits long chains of correlated keys need. Factors are at most 1; rows of
+the state and of V are in units of a power of two of their own, so that they have the range of f32.
+Only the factors of L and M with a bound, which may be as large as 2^64, are bf16.
 """
 
 LOG2E = 1.4426950408889634
 CHUNK = 16
-COLUMNS = 32
+COLUMNS = 16
+SAFE_BOUND = -5.5
+"""8 decays of 2^(-5.5 log2(e)) and their inverse, squared, are finite numbers."""
 
 
 @cake.inline
-def moved(x, source):
-    """Every register of ``x`` (16 x COLUMNS) as lane ``source`` holds it."""
-    made = fragment(f32, (CHUNK, COLUMNS))
-    to, given = lanes(made), lanes(x)
-    for i in static_range(COLUMNS // 2):
-        to[i] = shfl(given[i], source)
-    return made
-
-
-@cake.inline
-def last_row(x):
-    """Row 15 of ``x`` (16 x COLUMNS)."""
-    made = col_vector(f32, COLUMNS)
-    to, given = lanes(made), lanes(x)
-    for i in static_range(COLUMNS // 8):
-        for j in static_range(2):
-            to[2 * i + j] = shfl(given[4 * i + 2 + j], 28 + lane() % 4)
-    return made
-
-
-@cake.inline
-def row_seven(x):
-    """Row 7 of ``x`` (16 x COLUMNS)."""
-    made = col_vector(f32, COLUMNS)
-    to, given = lanes(made), lanes(x)
-    for i in static_range(COLUMNS // 8):
-        for j in static_range(2):
-            to[2 * i + j] = shfl(given[4 * i + j], 28 + lane() % 4)
-    return made
+def clamped(i, extent):
+    """An element of ``cu`` as i32; whatever it holds, no access leaves the tensors."""
+    return cast(min(max(i, 0), cast(extent, i64)), i32)
 
 
 @cake.inline
@@ -61,11 +40,56 @@ def power_below(x):
 
 
 @cake.inline
-def log_decay(x, factor, bounded, bound):
-    """log2 of the decays whose logits are ``x``."""
-    y = x * factor
-    soft = max(x, 0.0) * LOG2E + log2(1.0 + exp2(-abs(x) * LOG2E))
-    return select(bounded, bound * sigmoid(y), -(soft * factor))
+def inverse_power(x):
+    """1 / x of a power of two: its exponent the other way round."""
+    return bitcast(0x7F000000 - bitcast(x, u32), f32)
+
+
+@cake.inline
+def log2_decay(x, bounded, bound, factor):
+    """Log2 of decays from logits times log2(e), and times ``factor`` if they are bounded."""
+    a = fragment(f32, (CHUNK, COLUMNS))
+    if bounded:
+        a = rcp(1.0 + exp2(-x)) * bound
+    else:
+        a = (max(x, 0.0) + log2(1.0 + exp2(-abs(x)))) * -factor
+    return a
+
+
+@cake.inline
+def chosen(condition, sign=1.0):
+    """A matrix over the tokens of a chunk, of ``sign`` and 0, as an operand."""
+    none = fragment(f32, (CHUNK, CHUNK), fill=0.0)
+    return cast(select(condition, sign, none), bf16)
+
+
+@cake.inline
+def within_half(i, j, size):
+    """Whether token j lies between token i and the middle of its block of 2 * size tokens."""
+    second = i // size % 2 == 1
+    first = select(second, i // size * size, i + 1)
+    end = select(second, i + 1, i // size * size + size)
+    return first <= j and j < end
+
+
+@cake.inline
+def product(matrix, high, low):
+    """The sums of log decays (high + low, 16 x COLUMNS) that the rows of ``matrix`` choose."""
+    made = fragment(f32, (CHUNK, COLUMNS), fill=0.0)
+    mma(made, matrix, high)
+    mma(made, matrix, low)
+    return made
+
+
+@cake.inline
+def row_of_half(x, half):
+    """A row of ``x`` (16 x COLUMNS), whose rows 0 to 7 are equal, and 8 to 15."""
+    made = col_vector(f32, COLUMNS)
+    to, given = lanes(made), lanes(x)
+    for i in static_range(COLUMNS // 8):
+        for j in static_range(2):
+            to[2 * i + j] = given[4 * i + 2 * half + j]
+    return made
 
 
 @cake.inline
@@ -83,6 +107,21 @@ def merged(far, near, size):
     i, j = row_index(CHUNK), col_index(CHUNK)
     halves = i // size == j // size + 1
     return select(halves, select(i // size % 2 == 1, far, near), near)
+
+
+@cake.inline
+def inverse_column(matrices, n):
+    """Column ``lane() % 16`` of (I + L)^-1 for matrix ``n``, which is strictly lower."""
+    column = registers(f32, CHUNK, fill=0.0)
+    for i in static_range(CHUNK):
+        e = select(lane() % CHUNK == i, 1.0, 0.0)
+        for j in static_range(0, i, 4):
+            part = load(matrices[n, i, j : j + 4])
+            for m in static_range(4):
+                if j + m < i:
+                    e = fma(-part[m], column[j + m], e)
+        column[i] = e
+    return column
 
 
 @cake.schedule(target="sm_90a")
@@ -103,7 +142,7 @@ def kda_prefill(
     initial: i32,
     *,
     S: meta(f32, bf16) = f32,
-    TILE: meta(32, 48, 64) = 48,
+    TILE: meta(32, 48, 64) = 64,
     STAGES: meta(1, 2) = 2,
 ):
     require(N1 == N + 1, Hb >= H)
@@ -112,7 +151,7 @@ def kda_prefill(
     K = smem(bf16, (TILE, 128), stages=STAGES, swizzle=128)
     Q = smem(bf16, (TILE, 128), stages=STAGES, swizzle=128)
     G = smem(bf16, (TILE, 128), stages=STAGES, swizzle=128)
-    V = smem(bf16, (TILE, 128), stages=2, swizzle=128)
+    V = smem(bf16, (TILE, 128), stages=1 if TILE * STAGES == 128 else 2, swizzle=128)
     KQ = smem(f16, (2 * TILE, 128), stages=2, swizzle=128)
     KR = smem(f16, (TILE, 128), stages=2, swizzle=128)
     INV = smem(f16, (TILE, CHUNK), stages=2, swizzle=32)
@@ -121,17 +160,16 @@ def kda_prefill(
     BETA = smem(f32, (WARPS, CHUNK), stages=2)
     L = smem(f32, (WARPS, CHUNK, CHUNK))
     BIAS = smem(f32, (128,))
-    E = smem(bf16, (CHUNK, 64), stages=2, swizzle=128)
-    math = role(warpgroups=2, regs=160)
-    prepare = role(warps=WARPS, regs=168)
+    math = role(warpgroups=2, regs=152)
+    prepare = role(warps=WARPS, regs=184)
     copy = role(warps=1, regs=24)
     raw = pipeline(K, Q, G, producer=copy, consumer=prepare)
     vs = pipeline(V, producer=copy, consumer=math)
     chunks = pipeline(KQ, KR, INV, M, DECAY, BETA, producer=prepare, consumer=math)
 
     with copy:
-        first = cast(load(cu[n]), i32)
-        count = cast(load(cu[n + 1]), i32) - first
+        first = clamped(load(cu[n]), T)
+        count = clamped(load(cu[n + 1]), T) - first
         for t in range(0, count, TILE):
             with raw.fill() as s:
                 tma_load(K[s], k[first + t, h, 0], axes=(0, 2))
@@ -141,36 +179,42 @@ def kda_prefill(
                 tma_load(V[s], v[first + t, h, 0], axes=(0, 2))
 
     with prepare as u:
-        first = cast(load(cu[n]), i32)
-        count = cast(load(cu[n + 1]), i32) - first
+        first = clamped(load(cu[n]), T)
+        count = clamped(load(cu[n + 1]), T) - first
         row = u * CHUNK
+        kf, qf = 2 * row, 2 * row + CHUNK
         factor = exp2(load(a_log[h]) * LOG2E)
+        scale = select(bounded != 0, factor * LOG2E, LOG2E)
         if u == 0:
-            for i in static_range(4):
-                store(BIAS[i * 32 + lane()], load(dt_bias[h, i * 32 + lane()]))
+            for i in range(lane(), 128, 32):
+                store(BIAS[i], load(dt_bias[h, i]) * scale)
         role_sync()
-        odd = lane() // 4 % 2 == 1
+        tight = bounded != 0 and lower_bound >= SAFE_BOUND
+        later, earlier = row_index(CHUNK), col_index(CHUNK)
+        same_half = chosen(later // 8 == earlier // 8)
+        from_middle = chosen(within_half(later, earlier, 8), select(later < 8, -1.0, 1.0))
         for t in range(0, count, TILE):
             r = wait(raw)
             s = acquire(chunks)
-            if t + row < count:
-                inside = row_index(CHUNK) < count - t - row
+            rest = count - t - row
+            if rest > 0:
+                inside = later < rest
                 if lane() < CHUNK:
-                    token = t + row + lane()
+                    token = first + t + row + lane()
                     b = 0.0
-                    if token < count and 0 <= first + token < T:
-                        b = sigmoid(cast(load(beta[first + token, h]), f32))
+                    if lane() < rest and 0 <= token < T:
+                        b = sigmoid(cast(load(beta[token, h]), f32))
                     store(BETA[s][u, lane()], b)
                 unit_sync()
-                ksum = row_vector(f32, CHUNK, fill=0.0, partial=True)
-                qsum = row_vector(f32, CHUNK, fill=0.0, partial=True)
+                ksum = fragment(f32, (CHUNK, COLUMNS), fill=0.0)
+                qsum = fragment(f32, (CHUNK, COLUMNS), fill=0.0)
                 for c in range(0, 128, COLUMNS):
                     x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    ksum = ksum + reduce_rows(x * x, "sum")
+                    ksum = fma(x, x, ksum)
                     y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    qsum = qsum + reduce_rows(y * y, "sum")
-                knorm = rsqrt(reduce_quad(ksum, "sum") + 1e-6)
-                qnorm = rsqrt(reduce_quad(qsum, "sum") + 1e-6)
+                    qsum = fma(y, y, qsum)
+                knorm = rsqrt(reduce_quad(reduce_rows(ksum, "sum"), "sum") + 1e-6)
+                qnorm = rsqrt(reduce_quad(reduce_rows(qsum, "sum"), "sum") + 1e-6)
                 kk8 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
                 kk4 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
                 kk2 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
@@ -179,52 +223,60 @@ def kda_prefill(
                 qk4 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
                 qk2 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
                 qk1 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                same = row_vector(f32, CHUNK, fill=0.0, partial=True)
+                own = row_vector(f32, CHUNK, fill=0.0, partial=True)
                 for c in range(0, 128, COLUMNS):
                     x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    x = x + cols(BIAS[c : c + COLUMNS])
-                    a = log_decay(x, factor, bounded != 0, lower_bound * LOG2E)
-                    a = select(inside, a, 0.0)
-                    sums = scan_cols(a)
-                    total = last_row(sums)
-                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    x = select(inside, x * knorm, 0.0)
-                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    y = select(inside, y * qnorm, 0.0)
-                    same = same + reduce_rows(x * y, "sum")
-                    power = exp2(sums)
-                    stmatrix(KQ[s][2 * row : 2 * row + CHUNK, c : c + COLUMNS], cast(x * power, f16))
-                    queries = 2 * row + CHUNK
-                    stmatrix(KQ[s][queries : queries + CHUNK, c : c + COLUMNS], cast(y * power, f16))
-                    power = exp2(total - sums)
-                    stmatrix(KR[s][row : row + CHUNK, c : c + COLUMNS], cast(x * power, f16))
-                    store(DECAY[s][u, c : c + COLUMNS], exp2(total))
-                    power = exp2(-abs(sums - row_seven(sums)))
-                    add_products(kk8, qk8, x * power, y * power)
-                    power = exp2(-abs(sums - moved(sums, 12 + lane() % 4)))
-                    add_products(kk4, qk4, x * power, y * power)
-                    power = exp2(-abs(sums - moved(sums, lane() // 16 * 16 + 4 + lane() % 4)))
-                    add_products(kk2, qk2, x * power, y * power)
-                    power = select(odd, exp2(a), 1.0)
-                    add_products(kk1, qk1, x * power, y * power)
-                none = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                low = merged(kk8, merged(kk4, merged(kk2, merged(kk1, none, 1), 2), 4), 8)
-                low = low * rows(BETA[s][u])
-                store(L[u], low)
-                diagonal = row_index(CHUNK) == col_index(CHUNK)
-                own = select(diagonal, reduce_quad(same, "sum"), none)
-                low = merged(qk8, merged(qk4, merged(qk2, merged(qk1, own, 1), 2), 4), 8)
-                stmatrix(M[s][row : row + CHUNK], cast(low, f16))
+                    x = fma(x, scale, cols(BIAS[c : c + COLUMNS]))
+                    a = log2_decay(x, bounded != 0, lower_bound * LOG2E, factor)
+                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + COLUMNS]), f32) * knorm
+                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + COLUMNS]), f32) * qnorm
+                    if rest < CHUNK:
+                        a = select(inside, a, 0.0)
+                        x = select(inside, x, 0.0)
+                        y = select(inside, y, 0.0)
+                    top = cast(a, bf16)
+                    high, low = b_operand(top), b_operand(cast(a - cast(top, f32), bf16))
+                    halves = product(same_half, high, low)
+                    begin, rise = exp2(row_of_half(halves, 0)), exp2(row_of_half(halves, 1))
+                    store(DECAY[s][u, c : c + COLUMNS], begin * rise)
+                    e = product(from_middle, high, low)
+                    if tight:
+                        power = exp2(e)
+                        x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
+                        right = b_operand(cast(x_r, bf16), transposed=True)
+                        mma(kk8, cast(x_k, bf16), right)
+                        mma(qk8, cast(x_q, bf16), right)
+                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + COLUMNS], cast(x_k * begin, f16))
+                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + COLUMNS], cast(x_q * begin, f16))
+                        stmatrix(KR[s][row : row + CHUNK, c : c + COLUMNS], cast(x_r * rise, f16))
+                    else:
+                        power = exp2(-abs(e))
+                        add_products(kk8, qk8, x * power, y * power)
+                        power = exp2(product(chosen(within_half(later, earlier, 4)), high, low))
+                        add_products(kk4, qk4, x * power, y * power)
+                        power = exp2(product(chosen(within_half(later, earlier, 2)), high, low))
+                        add_products(kk2, qk2, x * power, y * power)
+                        power = exp2(product(chosen(within_half(later, earlier, 1)), high, low))
+                        add_products(kk1, qk1, x * power, y * power)
+                        own = own + reduce_rows(x * y, "sum")
+                        power = exp2(product(chosen(earlier <= later), high, low))
+                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + COLUMNS], cast(x * power, f16))
+                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + COLUMNS], cast(y * power, f16))
+                        power = exp2(product(chosen(earlier > later), high, low))
+                        stmatrix(KR[s][row : row + CHUNK, c : c + COLUMNS], cast(x * power, f16))
+                kk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
+                qk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
+                if tight:
+                    kk = select(earlier < later, kk8, kk)
+                    qk = select(earlier <= later, qk8, qk)
+                else:
+                    qk = select(earlier == later, reduce_quad(own, "sum"), qk)
+                    kk = merged(kk8, merged(kk4, merged(kk2, merged(kk1, kk, 1), 2), 4), 8)
+                    qk = merged(qk8, merged(qk4, merged(qk2, merged(qk1, qk, 1), 2), 4), 8)
+                stmatrix(M[s][row : row + CHUNK], cast(qk, f16))
+                store(L[u], kk * rows(BETA[s][u]))
                 unit_sync()
-                column = registers(f32, CHUNK, fill=0.0)
-                for i in static_range(CHUNK):
-                    e = select(lane() % CHUNK == i, 1.0, 0.0)
-                    for j in static_range(0, i, 4):
-                        part = load(L[u, i, j : j + 4])
-                        for m in static_range(4):
-                            if j + m < i:
-                                e = fma(-part[m], column[j + m], e)
-                    column[i] = e
+                column = inverse_column(L, u)
                 if lane() < CHUNK:
                     for i in static_range(CHUNK):
                         store(INV[s][row + i, lane()], cast(column[i], f16))
@@ -234,28 +286,29 @@ def kda_prefill(
             commit(chunks, s)
 
     with math as wg:
-        first = cast(load(cu[n]), i32)
-        count = cast(load(cu[n + 1]), i32) - first
+        first = clamped(load(cu[n]), T)
+        count = clamped(load(cu[n + 1]), T) - first
+        left = wg * 64
         state = fragment(f32, (64, 128), fill=0.0)
         if initial != 0:
-            state = cast(load_tile(h0[n, h, wg * 64, 0], (64, 128)), f32)
+            state = cast(load_tile(h0[n, h, left, 0], (64, 128), clip=False), f32)
         unit = row_vector(f32, 64, fill=1.0)
         for t in range(0, count, TILE):
             sv = wait(vs)
-            sizes = abs(cast(ldmatrix(V[sv][:, wg * 64 : wg * 64 + 64].T), f32))
+            sizes = abs(cast(ldmatrix(V[sv][:, left : left + 64].T), f32))
             sizes = select(col_index(TILE) < count - t, sizes, 0.0)
             best = max(reduce_rows(abs(state), "max") * unit, reduce_rows(sizes, "max"))
             least = max(unit * 2.0**-96, 2.0**-64)
             next = max(min(power_below(reduce_quad(best, "max")), 2.0**126), least)
-            state = state * (unit / next)
+            inverse = inverse_power(next)
+            state = state * (unit * inverse)
             unit = next
-            inverse = 1.0 / unit
             s = wait(chunks)
             for c in range(0, min(count - t, TILE), CHUNK):
-                left = cast(state, f16)
+                a = cast(state, f16)
                 both = fragment(f32, (64, 2 * CHUNK))
-                wgmma(both, left, KQ[s][2 * c : 2 * c + 2 * CHUNK].T, init=True)
-                x = cast(ldmatrix(V[sv][c : c + CHUNK, wg * 64 : wg * 64 + 64].T), f32)
+                wgmma(both, a, KQ[s][2 * c : 2 * c + 2 * CHUNK].T, init=True)
+                x = cast(ldmatrix(V[sv][c : c + CHUNK, left : left + 64].T), f32)
                 x = select(col_index(CHUNK) < count - t - c, x * inverse, 0.0)
                 wgmma_wait(0)
                 w = cast((x - columns(both, 0, CHUNK)) * cols(BETA[s][c // CHUNK]), f16)
@@ -268,17 +321,18 @@ def kda_prefill(
                 wgmma(out, w, M[s][c : c + CHUNK].T)
                 wgmma(state, w, KR[s][c : c + CHUNK])
                 wgmma_wait(1)
+                # The values of the chunk have been read: outputs turn over in their place.
                 result = cast(out * (unit * 0.08838834764831845), bf16)
                 unit_sync()
-                stmatrix(E[wg].T, result)
+                stmatrix(V[sv][c : c + CHUNK, left : left + 64].T, result)
                 unit_sync()
-                row = t + c + thread() // 8
-                column = thread() % 8 * 8
-                part = load(E[wg][thread() // 8, column : column + 8])
-                inside = row < count and 0 <= first + row < T
-                store(o[first + row, h, wg * 64 + column], part, mask=inside)
+                row, column = thread() // 8, left + thread() % 8 * 8
+                token = first + t + c + row
+                part = load(V[sv][c + row, column : column + 8])
+                inside = t + c + row < count and 0 <= token < T
+                store(o[token, h, column], part, mask=inside)
                 wgmma_wait(0)
             fence_async()
             release(vs, sv)
             release(chunks, s)
-        store(ht[n, h, wg * 64, 0], cast(state * unit, S))
+        store(ht[n, h, left, 0], cast(state * unit, S), clip=False)
