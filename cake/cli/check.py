@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import Any
 
+import click
+
 from cake.cli.options import cake_command, level_option, schedule_options
-from cake.cli.output import Output
+from cake.cli.output import Output, colored
 from cake.cli.sources import Text, elaborate, read
 from cake.cli.status import Status
 from cake.diag import Diagnostics, summary_line, to_json
@@ -18,8 +22,9 @@ from cake.verify.rule import Level
 @cake_command("check")
 @schedule_options
 @level_option
+@click.option("--trace", is_flag=True, help="Draw the events that lead to findings of phases.")
 def command(
-    out: Output, file: str, meta: Mapping[str, Any], target: str | None, level: Level
+    out: Output, file: str, meta: Mapping[str, Any], target: str | None, level: Level, trace: bool
 ) -> Status:
     """Check a schedule file: language, types, rules.
 
@@ -37,6 +42,8 @@ def command(
     status = overall(parsed, verdicts)
 
     out.findings(tuple(found), text.sources)
+    if trace:
+        _timelines(out, found)
     out.table(
         ("schedule", "target", "verdict"),
         [(s["name"], s["target"] or "-", s["verdict"]) for s in schedules],
@@ -50,6 +57,21 @@ def command(
             out.line(f"{d.span}: allowed: {d.code} {d.message}, because {a.reason}")
     out.heading(f"{text.file}: {status.word}, {summary_line(found)}")
     return out.finish(status, {"file": text.file, "schedules": schedules}, tuple(found))
+
+
+def _timelines(out: Output, found: Diagnostics) -> None:
+    """Draw the events that lead to each finding that has them."""
+    if out.as_json:
+        return
+    from cake.cli.timeline import drawn
+    from cake.report.timeline import timeline
+
+    for d in found:
+        events = timeline(d.facts)
+        if events is not None:
+            out.heading(f"{d.code} at {d.span}: {events.witness}")
+            width = get_terminal_size().columns
+            out.line(drawn(events, width=width, color=colored(sys.stdout)) + "\n")
 
 
 def _schedules(text: Text, parsed: Parsed, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from cake.cost.page import quantity
@@ -12,6 +13,10 @@ from cake.report.charts import Dot, best_so_far, scatter
 from cake.report.content import Content, Group
 from cake.report.markup import Child, Markup, join, tag
 from cake.report.tables import folded, meta_text, ms, section, table
+from cake.report.timeline import picture, timeline
+
+MAX_TIMELINES = 8
+"""Findings whose events are drawn."""
 
 STATUS_WORDS = {
     "points": "points of the space",
@@ -255,8 +260,18 @@ def findings_section(c: Content) -> Markup:
     return section(
         "Findings",
         folded(["code", "severity", "stage", "times", "for example", "at"], rows),
+        *_timelines(c.findings),
         anchor="findings",
     )
+
+
+def _timelines(findings: Sequence[Group]) -> Iterator[Markup]:
+    """The events that lead to findings of phases, folded away."""
+    drawn = ((g, timeline(g.detail["facts"])) for g in findings)
+    for g, events in islice(((g, events) for g, events in drawn if events), MAX_TIMELINES):
+        summary = tag("summary", f"{g.label}: events that lead there ({events.witness})")
+        image = tag("div", picture(events), class_="scroll")
+        yield tag("details", summary, tag("p", g.example), image)
 
 
 def _finding(g: Group) -> list[Child]:

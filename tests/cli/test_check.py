@@ -10,6 +10,7 @@ from click.testing import Result
 
 from cake.cli import check
 from cake.verify import Verdict
+from tests.verify_phase.schedules import RAW, edited
 
 Cake = Callable[..., Result]
 Document = Callable[..., dict[str, Any]]
@@ -228,3 +229,22 @@ def test_an_expression_that_nests_too_deeply_is_rejected(document: Document, goo
     found = document("check", good)
     assert found["status"] == "rejected"
     assert found["diagnostics"][0]["code"] == "CK006"
+
+
+def test_trace_draws_the_events_that_lead_to_a_finding(cake: Cake, tmp_path: Path) -> None:
+    path = tmp_path / "hangs.py"
+    path.write_text(edited(RAW, ("(n // 3 + 1) % 2", "n // 3 % 2")), encoding="utf-8")
+    plain = cake("check", path).stdout
+    lines = cake("check", "--trace", path).stdout.splitlines()
+    assert "for ever" not in plain.partition("schedule  target")[2]
+    head = next(i for i, line in enumerate(lines) if line.startswith("CK450 at "))
+    assert "M = 1, K = 32" in lines[head]
+    assert lines[head + 1].split() == ["line", "copier[0]", "adder[0],", "adder[1]"]
+    assert lines[head + 2].strip() == "16  wait free[0], phase 0, for ever"
+    assert lines[head + 3].strip().startswith("26")
+    assert lines[head + 3].endswith("wait full[0], phase 0, for ever")
+
+
+def test_trace_adds_nothing_where_there_is_none(cake: Cake, document: Document, good: Path) -> None:
+    assert cake("check", "--trace", good).stdout == cake("check", good).stdout
+    assert document("check", "--trace", good)["diagnostics"] == []

@@ -313,7 +313,12 @@ def test_a_hazard_is_found_where_it_is(h: Hazard) -> None:
     assert not uncovered
     found = [(d.code, line(h.text, d)) for d in diagnostics]
     assert any(code == h.code and h.at in text for code, text in found), found
-    assert all(d.facts["trace"] and d.facts["role"] for d in diagnostics)
+    for d in diagnostics:
+        assert d.facts["trace"]
+        assert d.facts.keys() >= {"role", "unit", "cta", "sizes", "tiles", "trips"}
+        assert d.facts.keys() & {"stage", "slot", "register"}
+        assert d.related or d.code in ("CK464", "CK465")
+        assert d.helps
 
 
 ZEROED = edited(

@@ -36,8 +36,10 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
     Returns:
         Diagnostics (CK450 to CK464) of the first run that has errors, and what could not be
         followed, in words. Each diagnostic has the facts ``sizes`` (dimensions of the run),
-        ``tiles`` (tiles of one CTA), ``role``, ``unit``, ``cta``, ``phase`` or ``stage``, and
-        ``trace``: the events that lead there, each as [actor, action, object, phase, line].
+        ``tiles`` (tiles of one CTA), ``trips`` (rounds of its loops), ``role``, ``unit``, ``cta``,
+        ``stage`` or ``slot``, ``phase`` (of ``barrier``, or of ``after``, what was waited for
+        last), and ``trace``: the events that lead there, each as [actor, action, object, phase,
+        line].
     """
     notes: dict[tuple[str, str], Diagnostic] = {}
     uncovered: dict[str, None] = {}
@@ -51,11 +53,10 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
         try:
             for chooser in choosers(scenarios.data_options()):
                 outcome = run(expander.expand(scenario.ctas, chooser))
+                facts = {} if outcome.clean else _facts(scenario, scenarios)
                 found = [
                     _at_level(d, level)
-                    for d in diagnostics(
-                        outcome, _where(scenario), _facts(scenario), expander.loops
-                    )
+                    for d in diagnostics(outcome, _where(scenario), facts, expander.loops)
                 ]
                 uncovered |= dict.fromkeys(undecided(outcome))
                 if found and (roles := chooser.disagreeing()) is not None:
@@ -87,10 +88,11 @@ def _where(scenario: Scenario) -> str:
     return f" ({where})" if where else ""
 
 
-def _facts(scenario: Scenario) -> dict[str, Fact]:
+def _facts(scenario: Scenario, scenarios: Scenarios) -> dict[str, Fact]:
     return {
         "sizes": [f"{k} = {v}" for k, v in scenario.sizes.items()],
         "tiles": scenario.tiles,
+        "trips": scenarios.trips(scenario),
     }
 
 

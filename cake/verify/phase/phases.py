@@ -25,6 +25,15 @@ _CODES: dict[Doubt, Code] = {
     "lapped-wait": codes.LAPPED_WAIT,
 }
 
+_HELPS: dict[Doubt, str] = {
+    "early-arrival": "wait for the phase before, or for what follows from it, then arrive",
+    "too-many": "the count is the number of warps that arrive, times their counts",
+    "excess-bytes": "announce the bytes of all copies that complete in the phase",
+    "late-expect": "expect_tx, then the copies, then arrive, in one thread",
+    "stale-wait": "count the uses of the barrier: slot n % S, parity n // S % 2",
+    "lapped-wait": "let every waiting warp arrive before the slot is handed back",
+}
+
 
 def uncertain(outcome: Outcome, doubt: Doubtful) -> Finding:
     """A generation that depends on the order of events."""
@@ -42,6 +51,8 @@ def uncertain(outcome: Outcome, doubt: Doubtful) -> Finding:
             other, (state, event) = (state, event), twice
             message = f"{state.actor} reaches {barrier.barrier} twice in phase {cause.phase - 1}"
             said = "then counts for the next phase"
+    if other is None and barrier.before:
+        other, said = barrier.before[-1], f"counts for phase {cause.phase - 1} here"
     others = [] if other is None else [other]
     related = [(e.place, f"{who.actor} {said}") for who, e in others]
     waited = last_wait(outcome.log, state) if cause.doubt == "early-arrival" else None
@@ -60,6 +71,7 @@ def uncertain(outcome: Outcome, doubt: Doubtful) -> Finding:
             "phase": cause.phase,
             "count": barrier.barrier.count,
         },
+        helps=(_HELPS[cause.doubt],),
     )
 
 
@@ -153,6 +165,7 @@ def deadlock(outcome: Outcome) -> Finding:
             "waiting": list(dict.fromkeys(waits)),
         },
         stuck=tuple((b.state, b.event, b.phase) for b in blocked),
+        helps=("make the missing arrivals on every path and in every round",),
     )
 
 

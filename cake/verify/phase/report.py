@@ -8,9 +8,11 @@ from dataclasses import replace
 from cake.diag import Diagnostic, Related, Span
 from cake.diag.model import Fact
 from cake.verify.phase import codes, findings, phases
+from cake.verify.phase import events as ev
+from cake.verify.phase.events import Barrier, Event
 from cake.verify.phase.findings import Finding
 from cake.verify.phase.outcome import Outcome
-from cake.verify.phase.trace import entry, past, touching
+from cake.verify.phase.trace import entry, last_wait, past, touching
 
 MAX_FINDINGS = 4
 """Findings of one run: more are consequences of the first."""
@@ -67,6 +69,11 @@ def _with_loops(f: Finding, loops: Mapping[Span, Span]) -> Finding:
     return replace(f, related=(*f.related, *((head, "a loop around it") for head in heads)))
 
 
+def _barrier(outcome: Outcome, event: Event) -> Barrier:
+    assert isinstance(event, ev.Wait | ev.Await)
+    return outcome.system.barriers[event.barrier]
+
+
 def _diagnostic(outcome: Outcome, f: Finding, where: str, facts: Mapping[str, Fact]) -> Diagnostic:
     actor = f.states[0].actor
     trace = past(outcome.system, outcome.log, f.moment, touching(f.states, f.key))
@@ -74,6 +81,9 @@ def _diagnostic(outcome: Outcome, f: Finding, where: str, facts: Mapping[str, Fa
         entry(state, event, phase, outcome.system, stuck=True) for state, event, phase in f.stuck
     ]
     own: dict[str, Fact] = {"role": actor.role, "unit": actor.unit, "cta": actor.cta}
+    waited = last_wait(outcome.log[: f.moment.logged], f.states[0])
+    if waited is not None:
+        own |= {"after": str(_barrier(outcome, waited.event)), "phase": waited.phase}
     made = Diagnostic.of(
         f.code,
         f.message + where,

@@ -12,6 +12,7 @@ from cake.ir.nodes import Stmt
 from cake.ir.program import Grid, Pipeline, Tiles
 from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.phase.expand import Expander
+from cake.verify.phase.measure import NoData
 from cake.verify.phase.scalars import UnitState
 from cake.verify.phase.sizes import Sizes
 from cake.verify.phase.walk import Cta
@@ -135,6 +136,14 @@ class Scenarios:
         """Every scenario."""
         for sizes, tiles in self.sizes.vectors():
             yield from self._at(sizes, tiles)
+
+    def trips(self, scenario: Scenario) -> list[str]:
+        """Rounds of the loops through phases in a scenario's first tile."""
+        cta = scenario.ctas[0]
+        state = UnitState(1, cta.rank, NoData(), dict(cta.values))
+        found = self.sizes.profile(state, next(iter(cta.tiles), None)).trips
+        lines = self.sizes.lines
+        return [f"line {lines[loop]}: {n} rounds" for loop, n in found.items() if loop in lines]
 
     def data_options(self) -> tuple[int, ...]:
         """Values that elements of integer tensors take."""

@@ -38,6 +38,8 @@ class Sizes:
               if isinstance(p, ScalarParam) and p.dtype.is_int),
         ]  # fmt: skip
         self.desired: dict[int, frozenset[int]] = {}
+        self.lines: dict[int, int] = {}
+        """Lines of the loops through phases."""
         self.stages: set[int] = set()
         """Stages and slots of what persistent loops step through."""
         for nodes in expander.outlines.values():
@@ -53,6 +55,7 @@ class Sizes:
         for n in nodes:
             if isinstance(n, Repeat):
                 if isinstance(n.stmt, For) and n.weight == Weight.EVENTS:
+                    self.lines[id(n.stmt)] = n.stmt.loc.line
                     sizes = set(stages(self.program, n.body)) or {1}
                     self.desired[id(n.stmt)] = frozenset(
                         t for s in sizes for t in (0, 1, 2, s - 1, s, s + 1, 2 * s, 2 * s + 1)
