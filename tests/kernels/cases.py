@@ -74,7 +74,43 @@ EDGES: dict[str, tuple[Shape, ...]] = {
 """Dimensions of 0 and 1, one less and one more than a tile, several tiles."""
 
 
+OWN: dict[str, tuple[tuple[str, Shape], ...]] = {
+    "gemm/sm_90a": (
+        ("bf16_f32", ODD["gemm"]),
+        ("f16_f32", {"M": 129, "N": 264, "K": 72}),
+        ("bf16", {**ODD["gemm"], "b_layout": "kn"}),
+        ("f16_f32", {"M": 129, "N": 264, "K": 65 * 8, "b_layout": "kn"}),
+        ("f16", {"B": 3, **ODD["gemm"]}),
+        ("bf16_f32", {"B": 2, "M": 65, "N": 40, "K": 72, "b_layout": "kn"}),
+        ("bf16", {"B": 0, "M": 65, "N": 40, "K": 72}),
+    ),
+    "gemm/sm_80": (("bf16_f32", ODD["gemm"]),),
+    "gemm/sm_80_any": (
+        ("bf16", {"M": 1, "N": 1, "K": 1}),
+        ("f16", {"M": 17, "N": 41, "K": 73}),
+        ("bf16_f32", {"M": 129, "N": 131, "K": 33}),
+        ("f16_f32", {"M": 129, "N": 131, "K": 0}),
+        ("bf16", {"M": 33, "N": 135, "K": 65, "b_layout": "kn"}),
+        ("f16", {"B": 3, "M": 33, "N": 35, "K": 65}),
+        ("bf16_f32", {"B": 2, "M": 65, "N": 129, "K": 31, "b_layout": "kn"}),
+        ("bf16", {"B": 0, "M": 5, "N": 7, "K": 3}),
+    ),
+    "kmeans_assign/sm_80_simt": (
+        ("f32", {"B": 2, "N": 17, "K": 70, "D": 40}),
+        ("f32", {"B": 1, "N": 1, "K": 1, "D": 1}),
+        ("f32", {"B": 3, "N": 16, "K": 65, "D": 33}),
+        ("bf16", {"B": 2, "N": 5, "K": 130, "D": 7}),
+        ("f16", {"B": 1, "N": 33, "K": 35, "D": 31}),
+        ("f32", {"B": 1, "N": 0, "K": 8, "D": 16}),
+    ),
+}
+"""Element types and shapes that a file alone takes, or that its faster neighbours refuse."""
+
+SLOW: dict[str, Shape] = {"kmeans_assign/sm_80_simt": {"B": 2, "N": 9, "K": 36, "D": 20}}
+"""The odd shape of files that take long to simulate; their only edges are their own."""
+
 FEWER_WARPS: dict[str, dict[str, int]] = {
+    "kmeans_assign/sm_80_simt": {"WARPS": 4, "ROWS": 4, "COLS": 2, "BD": 16},
     "kmeans_update/sm_90a_deterministic": {"WARPS": 16, "PARTS": 2, "POINTS": 4096, "KP": 512},
 }
 """Parameters of files whose defaults are slow to simulate; their defaults are tried once each."""
@@ -157,25 +193,31 @@ def files() -> list[tuple[str, ScheduleFile]]:
     ]
 
 
-def odd_shape(workload: str) -> Shape:
+def odd_shape(workload: str, file: str) -> Shape:
     """The shape for the families; a workload without one here gets its first small shape."""
-    return ODD.get(workload) or dict(get(workload).shapes["small"][0].shape)
+    found = SLOW.get(f"{workload}/{file}") or ODD.get(workload)
+    return found or dict(get(workload).shapes["small"][0].shape)
 
 
 def family_trials() -> Iterator[Trial]:
     """Every file on every family of inputs, at the odd shape."""
     for workload, file in files():
         for family in get(workload).families:
-            yield Trial(workload=workload, file=file, shape=odd_shape(workload), family=family.name)
+            shape = odd_shape(workload, file.name)
+            yield Trial(workload=workload, file=file, shape=shape, family=family.name)
 
 
 def edge_trials() -> Iterator[Trial]:
-    """Every file on the edge shapes; at the odd shape in f16 with its defaults, and for sm_90a."""
+    """Every file on the edge shapes and its own; at the odd shape in f16 with its defaults, and for
+    sm_90a."""
     for workload, file in files():
-        odd = odd_shape(workload)
+        name = f"{workload}/{file.name}"
+        odd = odd_shape(workload, file.name)
         yield Trial(workload=workload, file=file, shape=odd, dtype="f16", defaults=True)
         if file.written_for == "sm_80":
             later = replace(file, target="sm_90a")
             yield Trial(workload=workload, file=later, shape=odd)
-        for shape in EDGES.get(workload, ()):
+        for shape in () if name in SLOW else EDGES.get(workload, ()):
             yield Trial(workload=workload, file=file, shape=shape)
+        for dtype, shape in OWN.get(name, ()):
+            yield Trial(workload=workload, file=file, shape=shape, dtype=dtype)

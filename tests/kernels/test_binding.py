@@ -1,5 +1,8 @@
 """Binding a schedule file to a problem: types, guards, temporaries."""
 
+from contextlib import suppress
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -123,3 +126,23 @@ def test_rows_that_tma_cannot_address_are_refused_before_the_launch() -> None:
     with pytest.raises(Misfit, match="a stride is 200 bytes, which is not a multiple of 16"):
         bind(by_name["sm_90a"], odd)
     bind(by_name["sm_90a"], problem(contract, {"M": 64, "N": 64, "K": 104}, "bf16"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ({"M": 64, "N": 64, "K": 100}, "bf16"),
+        ({"M": 64, "N": 63, "K": 101, "b_layout": "kn"}, "f16_f32"),
+        ({"B": 2, "M": 3, "N": 5, "K": 7}, "f16"),
+    ],
+)
+def test_some_schedule_takes_a_product_that_the_fast_ones_refuse(
+    shape: dict[str, Any], dtype: str
+) -> None:
+    instance = problem(get("gemm"), shape, dtype)
+    admitting = []
+    for candidate in schedules("gemm", "sm_90a"):
+        with suppress(Misfit):
+            bind(candidate, instance)
+            admitting.append(candidate.name)
+    assert admitting == ["sm_80_any"]

@@ -44,6 +44,8 @@ CHOICES = frozenset({"ids"})
 ULPS = 2
 """Elsewhere they agree within this many units in the last place of the greatest element of the
 row: the tensor core rounds its sums in an order of its own, and powers and roots approximate."""
+STEP = 8
+"""The least of K that a product adds at once; results in f32 show the rounding of every step."""
 CANCELLING = frozenset({"cancellation"})
 """Families whose results are far smaller than the terms that make them up."""
 
@@ -142,7 +144,8 @@ def compare_with_simulator(trial: Trial, name: str, found: Any, expected: Any) -
     unit = np.abs(np.spacing(peak.astype(expected.dtype))).astype(np.float64)
     apart = np.subtract(rows, wanted, out=np.zeros_like(rows), where=finite)
     far = np.abs(apart) / unit[:, None]
-    assert far.max() <= ULPS, f"{name} is {far.max():.3g} units from the simulator's"
+    steps = -(-trial.shape.get("K", 0) // STEP) if expected.dtype == np.float32 else 0
+    assert far.max() <= ULPS + steps, f"{name} is {far.max():.3g} units from the simulator's"
 
 
 def same_bits(found: Any, expected: Any) -> bool:
