@@ -210,12 +210,12 @@ class Context:
             memory = MemoryFlow(
                 self.program, self.integers, role, sites, self.rings, handed, self.aliases
             )
-            memory.partial = tuple(self._partial(site) for site in sites)
+            memory.partial = tuple(self.partial(site) for site in sites)
             found += memory.follow()
             self.unsettled += [*registers.unsettled, *memory.unsettled]
         return tuple(found)
 
-    def _partial(self, site: Site) -> frozenset[str]:
+    def partial(self, site: Site) -> frozenset[str]:
         """The conditions round a call that some threads or units of the role may not meet."""
         return frozenset(text for a in site.around for text in self._partial_at(site.role.role, a))
 

@@ -62,3 +62,113 @@ TICKET = """ticket = 0
 )
 def test_a_loop_that_waits_for_another_cta(body: str, extent: str, expected: str) -> None:
     assert said(body, extent) == expected, found(verdict(WAIT.format(extent=extent, body=body)))
+
+
+LAST = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, "M", 64], y: Tensor[f32, "M", 64], parts: Tensor[f32, "M", 64],
+           count: Tensor[i32, 1]):
+    m = grid(M)
+    last = smem(i32, (1,))
+    r = role(warps=2)
+    with r as u:
+        i = u * 32 + lane()
+        store(parts[m, i], load(x[m, i]))
+        role_sync()
+        if u == 0 and lane() == 0:
+            store(last[0], atomic_add(count[0], 1, order="acq_rel"))
+        role_sync()
+        if load(last[0]) == M - 1:
+            total = 0.0
+            for k in range(M):
+                total = total + load(parts[k, i], cache="cg")
+            store(y[m, i], total)
+"""
+ORDER = ', order="acq_rel"'
+STORED = "load(x[m, i]))\n"
+DRAWN = "        if u == 0 and lane() == 0:\n"
+TAKEN = "== M - 1:\n"
+
+
+def lacks(*changes: tuple[str, str]) -> set[str]:
+    """The codes about flags for the schedule of the last CTA with replacements."""
+    text = LAST
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return {d.code for d in verdict(text).diagnostics} & {"CK378", "CK379"}
+
+
+FENCED = (STORED, STORED + "        fence()\n")
+ACQUIRED = (TAKEN, TAKEN + "            fence()\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param([], set(), id="acquire and release in the atomic"),
+        pytest.param([(ORDER, ""), FENCED, ACQUIRED], set(), id="fences instead"),
+        pytest.param([(ORDER, ""), FENCED], {"CK379"}, id="no acquire"),
+        pytest.param([(ORDER, ', order="release"')], {"CK379"}, id="release only"),
+        pytest.param([(ORDER, ', order="acquire"')], {"CK378"}, id="acquire only"),
+        pytest.param(
+            [(ORDER, ', order="acq_rel", scope="cta"')], {"CK378"}, id="too small a scope"
+        ),
+        pytest.param(
+            [(ORDER, ""), (STORED, STORED + '        fence("cta")\n'), ACQUIRED],
+            {"CK378"},
+            id="a fence within the CTA",
+        ),
+        pytest.param(
+            [(ORDER, ""), (DRAWN, DRAWN + "            fence()\n"), ACQUIRED],
+            set(),
+            id="the gathering thread fences for all",
+        ),
+        pytest.param([("        role_sync()\n", "")], {"CK378"}, id="not gathered"),
+        pytest.param(
+            [("        role_sync()\n", "        unit_sync()\n")], {"CK378"}, id="a warp is gathered"
+        ),
+        pytest.param(
+            [("        role_sync()\n", "        unit_sync()\n"), ("u == 0 and lane()", "lane()")],
+            set(),
+            id="each warp counts for itself",
+        ),
+        pytest.param(
+            [("parts[k, i]", "parts[m, i]"), (ORDER, "")], set(), id="only what the CTA stored"
+        ),
+    ],
+)
+def test_data_behind_a_counter(changes: list[tuple[str, str]], expected: set[str]) -> None:
+    assert lacks(*changes) == expected
+
+
+RELAY = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[i32, "M", 32], y: Tensor[i32, "M", 32], flags: Tensor[i32, "M"]):
+    tiles = persistent(M)
+    r = role(warps=1)
+    with r:
+        for m in tiles:
+            v = load(x[m, lane()])
+            if m > 0:
+                while load(flags[m - 1], order="{take}") == 0:
+                    nanosleep(20)
+                v = v + load(y[m - 1, lane()])
+            store(y[m, lane()], v)
+            unit_sync()
+            if lane() == 0:
+                store(flags[m], 1, order="{give}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("give", "take", "expected"),
+    [
+        ("release", "acquire", set()),
+        ("relaxed", "acquire", {"CK378"}),
+        ("release", "relaxed", {"CK379"}),
+    ],
+)
+def test_data_behind_a_polled_flag(give: str, take: str, expected: set[str]) -> None:
+    v = verdict(RELAY.format(give=give, take=take))
+    assert {d.code for d in v.diagnostics} == expected, found(v)
