@@ -24,6 +24,7 @@ from cake.cli.workload import (
     workload_option,
 )
 from cake.judge import Evaluation, Verdict
+from cake.judge.candidate import CONFINED
 
 
 @cake_command("judge")
@@ -85,4 +86,5 @@ def _print(out: Output, verdict: Verdict) -> None:
         shape = shape_text(result.case.shape)
         rows.append((shape, result.case.dtype, result.family or "-", error, result.status))
     out.table(("shape", "dtype", "family", "ulp", "status"), rows)
-    out.line(f"isolation: {verdict.environment.get('isolation', 'unknown')}")
+    if verdict.runner in CONFINED:
+        out.line(f"isolation: {verdict.environment.get('isolation', 'unknown')}")

@@ -102,6 +102,10 @@ def cupti() -> Found:
     return _optional("cupti-python", "cupti", ("kernel times without launch overhead",))
 
 
+def nvml() -> Found:
+    return _optional("nvidia-ml-py", "nvml", ("clocks and throttle reasons beside times",))
+
+
 def _optional(distribution: str, extra: str, needed: tuple[str, ...]) -> Found:
     """An optional package by its metadata: importing torch alone would take seconds."""
     try:
@@ -161,6 +165,7 @@ _PROBES: tuple[Callable[[], Found], ...] = (
     gpu,
     torch,
     cupti,
+    nvml,
     cache,
     disk,
 )

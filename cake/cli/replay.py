@@ -22,9 +22,10 @@ from cake.judge.replay import replay
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @store_option
 def command(out: Output, number: int | None, folder: Path | None) -> Status:
-    """Judge a stored candidate again, with the seeds of then; without NUMBER, list what is stored.
+    """Judge a stored candidate again, with the seeds of then.
 
-    Ends with 0 if everything that was decided comes out again. Times are not taken.
+    Ends with 0 if everything that was decided comes out again. Times are not taken. Without NUMBER:
+    list what is stored.
     """
     with opened(folder) as store:
         if number is None:

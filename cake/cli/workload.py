@@ -126,15 +126,13 @@ def shape_text(shape: Mapping[str, Scalar]) -> str:
     return ",".join(f"{name}={value}" for name, value in shape.items())
 
 
-@click.group("workload")
-def command() -> None:
-    """List the workloads, or make the files of a new one."""
-
-
-@command.command("list")
+@click.group("workload", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def listed(as_json: bool) -> Status:
-    """List the workloads with what they compute."""
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> Status | None:
+    """List the workloads, or make the files of a new one."""
+    if ctx.invoked_subcommand is not None:
+        return None
     out = Output("workload", as_json=as_json)
     found = [get(name) for name in names()]
     out.table(("workload", "what"), [(contract.name, contract.title) for contract in found])

@@ -228,7 +228,7 @@ def test_an_answer_says_faster_slower_or_even() -> None:
 
 class TestWorkload:
     def test_all_are_listed(self, document: Document) -> None:
-        listed = {w["name"] for w in document("workload", "list")["workloads"]}
+        listed = {w["name"] for w in document("workload")["workloads"]}
         assert {"gemm", "knn_build", "softmax"} <= listed
 
     def test_a_new_one_is_made_once(self, cake: Cake, tmp_path: Path) -> None:
