@@ -54,9 +54,10 @@ def test_lengths_around_chunks_and_tiles(length: int) -> None:
     simulated(shape(str(length)), family="closed_gates")
 
 
-def test_tiles_of_other_sizes() -> None:
+def test_other_tiles_and_halves_of_the_state() -> None:
     simulated(shape("35"), family="trained", TILE=32, STAGES=1)
     simulated(shape("52"), family="trained", TILE=48)
+    simulated(shape("20"), family="trained", PARTS=2)
 
 
 def run(dims: dict[str, Any], inputs: dict[str, Any], **given: Any) -> dict[str, Any]:

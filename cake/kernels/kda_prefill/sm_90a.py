@@ -1,8 +1,9 @@
 """Kimi Delta Attention, prefill, for Hopper: chunks of 16 tokens, the state in registers.
 
-A CTA walks one sequence of one head. A warp copies tiles of tokens; the warps of `prepare` turn
-16 tokens each into what the recurrence needs; two math warpgroups hold 64 rows of the state each
-and take a chunk at a time:
+A CTA walks one sequence of one head, with all of the state or, for few heads, one of PARTS = 2
+halves of its rows, which do not depend on one another. A warp copies tiles of tokens; the warps of
+`prepare` turn 16 tokens each into what the recurrence needs; math warpgroups hold 64 rows of the
+state each and take a chunk at a time:
 
     W = b (V - S Kf^T)    U = W INV^T    O = S Qf^T + U M^T    S = S 2^total + U Kr
 
@@ -116,10 +117,10 @@ def inverse_column(matrices, n):
     for i in static_range(CHUNK):
         e = select(lane() % CHUNK == i, 1.0, 0.0)
         for j in static_range(0, i, 4):
-            part = load(matrices[n, i, j : j + 4])
+            four = load(matrices[n, i, j : j + 4])
             for m in static_range(4):
                 if j + m < i:
-                    e = fma(-part[m], column[j + m], e)
+                    e = fma(-four[m], column[j + m], e)
         column[i] = e
     return column
 
@@ -144,14 +145,16 @@ def kda_prefill(
     S: meta(f32, bf16) = f32,
     TILE: meta(32, 48, 64) = 64,
     STAGES: meta(1, 2) = 2,
+    PARTS: meta(1, 2) = 1,
 ):
     require(N1 == N + 1, Hb >= H)
-    n, h = grid(N, H)
+    n, h, part = grid(N, H, PARTS)
     WARPS = TILE // CHUNK
+    WIDTH = 128 // PARTS
     K = smem(bf16, (TILE, 128), stages=STAGES, swizzle=128)
     Q = smem(bf16, (TILE, 128), stages=STAGES, swizzle=128)
     G = smem(bf16, (TILE, 128), stages=STAGES, swizzle=128)
-    V = smem(bf16, (TILE, 128), stages=1 if TILE * STAGES == 128 else 2, swizzle=128)
+    V = smem(bf16, (TILE, WIDTH), stages=1 if TILE * STAGES == 128 else 2, swizzle=128)
     KQ = smem(f16, (2 * TILE, 128), stages=2, swizzle=128)
     KR = smem(f16, (TILE, 128), stages=2, swizzle=128)
     INV = smem(f16, (TILE, CHUNK), stages=2, swizzle=32)
@@ -160,7 +163,7 @@ def kda_prefill(
     BETA = smem(f32, (WARPS, CHUNK), stages=2)
     L = smem(f32, (WARPS, CHUNK, CHUNK))
     BIAS = smem(f32, (128,))
-    math = role(warpgroups=2, regs=152)
+    math = role(warpgroups=2 // PARTS, regs=152)
     prepare = role(warps=WARPS, regs=184)
     copy = role(warps=1, regs=24)
     raw = pipeline(K, Q, G, producer=copy, consumer=prepare)
@@ -176,7 +179,7 @@ def kda_prefill(
                 tma_load(Q[s], q[first + t, h, 0], axes=(0, 2))
                 tma_load(G[s], g[first + t, h, 0], axes=(0, 2))
             with vs.fill() as s:
-                tma_load(V[s], v[first + t, h, 0], axes=(0, 2))
+                tma_load(V[s], v[first + t, h, part * WIDTH], axes=(0, 2))
 
     with prepare as u:
         first = clamped(load(cu[n]), T)
@@ -288,14 +291,14 @@ def kda_prefill(
     with math as wg:
         first = clamped(load(cu[n]), T)
         count = clamped(load(cu[n + 1]), T) - first
-        left = wg * 64
+        left = part * WIDTH + wg * 64
         state = fragment(f32, (64, 128), fill=0.0)
         if initial != 0:
             state = cast(load_tile(h0[n, h, left, 0], (64, 128), clip=False), f32)
         unit = row_vector(f32, 64, fill=1.0)
         for t in range(0, count, TILE):
             sv = wait(vs)
-            sizes = abs(cast(ldmatrix(V[sv][:, left : left + 64].T), f32))
+            sizes = abs(cast(ldmatrix(V[sv][:, wg * 64 : wg * 64 + 64].T), f32))
             sizes = select(col_index(TILE) < count - t, sizes, 0.0)
             best = max(reduce_rows(abs(state), "max") * unit, reduce_rows(sizes, "max"))
             least = max(unit * 2.0**-96, 2.0**-64)
@@ -308,7 +311,7 @@ def kda_prefill(
                 a = cast(state, f16)
                 both = fragment(f32, (64, 2 * CHUNK))
                 wgmma(both, a, KQ[s][2 * c : 2 * c + 2 * CHUNK].T, init=True)
-                x = cast(ldmatrix(V[sv][c : c + CHUNK, left : left + 64].T), f32)
+                x = cast(ldmatrix(V[sv][c : c + CHUNK, wg * 64 : wg * 64 + 64].T), f32)
                 x = select(col_index(CHUNK) < count - t - c, x * inverse, 0.0)
                 wgmma_wait(0)
                 w = cast((x - columns(both, 0, CHUNK)) * cols(BETA[s][c // CHUNK]), f16)
@@ -324,13 +327,13 @@ def kda_prefill(
                 # The values of the chunk have been read: outputs turn over in their place.
                 result = cast(out * (unit * 0.08838834764831845), bf16)
                 unit_sync()
-                stmatrix(V[sv][c : c + CHUNK, left : left + 64].T, result)
+                stmatrix(V[sv][c : c + CHUNK, wg * 64 : wg * 64 + 64].T, result)
                 unit_sync()
-                row, column = thread() // 8, left + thread() % 8 * 8
+                row, column = thread() // 8, thread() % 8 * 8
                 token = first + t + c + row
-                part = load(V[sv][c + row, column : column + 8])
+                values = load(V[sv][c + row, wg * 64 + column : wg * 64 + column + 8])
                 inside = t + c + row < count and 0 <= token < T
-                store(o[token, h, column], part, mask=inside)
+                store(o[token, h, left + column], values, mask=inside)
                 wgmma_wait(0)
             fence_async()
             release(vs, sv)
