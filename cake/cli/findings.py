@@ -63,7 +63,8 @@ ORDER_DEPENDENT = _code(
     "The simulated result depends on the order in which asynchronous work completes.",
     """
 Two orders of completion gave different bits. For a kernel that adds with atomics that is expected;
-anywhere else a wait, a barrier or a fence is missing.
+anywhere else a wait, a barrier or a fence is missing. `--arithmetic ring` tells the two apart:
+there sums do not round, so what still differs between orders is a fault.
 """,
 )
 

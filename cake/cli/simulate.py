@@ -27,7 +27,7 @@ from cake.cli.workload import (
 )
 from cake.diag import Diagnostic
 from cake.kernels import ScheduleFile, bind, poisoned, temporaries
-from cake.simulate import ORDERS
+from cake.simulate import ORDERS, ArithmeticName, Options
 from cake.workloads import Comparison, Problem, generate, problem
 
 
@@ -45,9 +45,17 @@ from cake.workloads import Comparison, Problem, generate, problem
     type=click.Choice((*ORDERS, "all")),
     default="late",
     show_default=True,
-    help="How late asynchronous work completes.",
+    help="How late asynchronous work completes, and who runs first.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--arithmetic",
+    type=click.Choice(("float", "ring")),
+    default="float",
+    show_default=True,
+    help="Floats of their types, or exact residues modulo a prime.",
+)
+@click.option("--concurrent", is_flag=True, help="Run all CTAs together.")
 def command(
     out: Output,
     file: str,
@@ -62,12 +70,15 @@ def command(
     name: str | None,
     order: str,
     seed: int,
+    arithmetic: ArithmeticName,
+    concurrent: bool,
 ) -> Status:
     """Run a schedule on the CPU and look for faults.
 
     With --workload, inputs come from the contract and the result is compared with its reference.
     Without, inputs are made from the annotations, for the extents given with --dim. --order all
-    runs every order of completion and compares the results bit by bit.
+    runs every order of completion and compares the results bit by bit. In ring arithmetic sums do
+    not round: orders, and schedules that compute the same, agree exactly.
     """
     text = read(file)
     instance: Problem | None = None
@@ -81,8 +92,9 @@ def command(
         inputs = _inputs(instance, families, seed)
         setup = _from_problem(text, meta, target, instance, inputs)
     orders = tuple(ORDERS) if order == "all" else (order,)
-    with out.progress("simulating", len(orders) * len(setup.programs)) as advance:
-        runs = [execute(setup, o, seed, advance) for o in orders]
+    options = Options(seed=seed, arithmetic=arithmetic, concurrent=concurrent)
+    with out.progress("simulating", len(orders)) as advance:
+        runs = [execute(setup, o, options, advance) for o in orders]
     comparison = compared(instance, inputs, runs[0], seed)
     found = [d for run in runs for d in run.findings]
     found += wrong_results(instance, comparison, setup) + order_findings(instance, runs, setup)
@@ -151,6 +163,7 @@ def _from_problem(
         programs=bound.programs,
         arrays=Arrays(tensors=tensors, garbage=frozenset(tensors) - frozenset(inputs)),
         scalars={**instance.dims, **instance.parameters},
+        outputs=frozenset(spec.name for spec in instance.contract.outputs) - frozenset(inputs),
     )
 
 
@@ -166,7 +179,7 @@ def _print(
     out.table(
         ("order", "schedules", "CTAs", "findings"),
         [
-            (r.order, " ".join(p.name for p in setup.programs), r.ctas, len(r.findings))
+            (r.order, " ".join(p.name for p in setup.programs), r.result.ctas, len(r.findings))
             for r in runs
         ],
     )
@@ -175,6 +188,8 @@ def _print(
         ("tensor", "shape", "dtype", "least", "greatest", "sha256"),
         [tuple(row.values()) for row in results],
     )
+    if (modulus := runs[0].result.modulus) is not None:
+        out.line(f"floats are residues modulo {modulus}: not compared with the reference")
     for result in comparison.tensors if comparison else ():
         verdict = "agrees with the reference" if result.ok else "is wrong"
         right = f"{result.checked - result.wrong} of {result.checked} elements right"
@@ -222,9 +237,15 @@ def _entries(
         "meta": {k: str(v) for p in setup.programs for k, v in p.bindings.items()},
         "problem": case,
         "runs": [
-            {"order": r.order, "ctas": r.ctas, "steps": r.steps, "findings": len(r.findings)}
+            {
+                "order": r.order,
+                "ctas": r.result.ctas,
+                "steps": r.result.steps,
+                "findings": len(r.findings),
+            }
             for r in runs
         ],
+        "modulus": runs[0].result.modulus,
         "results": _results(setup, runs[0]),
         "comparison": comparison
         and {

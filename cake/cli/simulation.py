@@ -10,18 +10,22 @@ from cake.cli.findings import ORDER_DEPENDENT, SIMULATED_WRONG
 from cake.cli.output import Advance
 from cake.cli.tensors import Arrays, written
 from cake.diag import Diagnostic, Fact, Severity
-from cake.ir.program import Program, ScalarParam
-from cake.simulate import simulate
+from cake.ir.program import Program
+from cake.simulate import Options, Simulation, simulate_chain, writers
 from cake.workloads import Comparison, Problem, compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Programs in launch order with everything that they run on."""
+    """Programs in launch order with everything that they run on.
+
+    ``outputs`` are those of the contract, which the programs write in whole.
+    """
 
     programs: tuple[Program, ...]
     arrays: Arrays
     scalars: Mapping[str, Any]
+    outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,45 +33,35 @@ class Run:
     """One pass through all programs; ``tensors`` are those left behind."""
 
     order: str
-    ctas: int
-    steps: int
-    findings: tuple[Diagnostic, ...]
+    result: Simulation
     tensors: Mapping[str, Any]
 
+    @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        return self.result.findings
 
-def execute(setup: Setup, order: str, seed: int, advance: Advance) -> Run:
+
+def execute(setup: Setup, order: str, options: Options, advance: Advance) -> Run:
     """All programs in launch order, on copies; the first one with a finding is the last."""
+    advance(f"order {order}", steps=0)
     tensors = {name: array.copy() for name, array in setup.arrays.tensors.items()}
-    garbage = set(setup.arrays.garbage)
-    ctas, steps = 0, 0
-    findings: tuple[Diagnostic, ...] = ()
-    for program in setup.programs:
-        advance(f"{program.name}, order {order}", steps=0)
-        names = {t.name for t in program.tensors}
-        result = simulate(
-            program,
-            {name: tensors[name] for name in names},
-            _scalars(program, setup.scalars),
-            outputs=garbage & names,
-            order=order,
-            seed=seed,
-        )
-        advance()
-        garbage -= written(program)
-        ctas, steps, findings = ctas + result.ctas, steps + result.steps, result.findings
-        if findings:
-            break
-    return Run(order=order, ctas=ctas, steps=steps, findings=findings, tensors=tensors)
-
-
-def _scalars(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {q.name: values[q.name] for q in program.params if isinstance(q, ScalarParam)}
+    result = simulate_chain(
+        setup.programs,
+        tensors,
+        setup.scalars,
+        outputs=setup.outputs,
+        temporaries=setup.arrays.garbage - setup.outputs,
+        options=replace(options, order=order),
+    )
+    advance()
+    return Run(order=order, result=result, tensors=tensors)
 
 
 def compared(
     instance: Problem | None, inputs: Mapping[str, Any], run: Run, seed: int
 ) -> Comparison | None:
-    if instance is None or run.findings:
+    """The outputs against the reference; ring arithmetic has none."""
+    if instance is None or run.findings or run.result.modulus is not None:
         return None
     outputs = {spec.name: run.tensors[spec.name] for spec in instance.contract.outputs}
     shape = {**instance.dims, **instance.parameters}
@@ -95,7 +89,11 @@ def wrong_results(
 
 
 def order_findings(instance: Problem | None, runs: Sequence[Run], setup: Setup) -> list[Diagnostic]:
-    """Tensors whose bits differ between orders; only a bitwise contract makes that an error."""
+    """Tensors whose bits differ between orders.
+
+    That is an error if the contract asks for bits, or if the arithmetic was exact: then the order
+    of sums is no explanation.
+    """
     clean = [run for run in runs if not run.findings]
     found = []
     for name in sorted(set().union(*(written(p) for p in setup.programs)) if clean else ()):
@@ -104,8 +102,17 @@ def order_findings(instance: Problem | None, runs: Sequence[Run], setup: Setup) 
         if other is None:
             continue
         message = f"{name} has other bits in order {other.order} than in order {clean[0].order}"
+        exact = other.result.modulus is not None
         place = next(p.loc for p in setup.programs if name in written(p))
-        finding = Diagnostic.of(ORDER_DEPENDENT, message, place, facts={"tensor": name})
+        finding = Diagnostic.of(
+            ORDER_DEPENDENT,
+            f"{message}, although sums are exact" if exact else message,
+            place,
+            related=writers(setup.programs, name),
+            facts={"tensor": name},
+            helps=() if exact else ("--arithmetic ring tells rounding from a fault",),
+        )
         bitwise = instance is not None and instance.contract.determinism == "bitwise"
-        found.append(finding if bitwise else replace(finding, severity=Severity.WARNING))
+        severe = exact or bitwise
+        found.append(finding if severe else replace(finding, severity=Severity.WARNING))
     return found

@@ -3,6 +3,7 @@
 from cake.simulate.arithmetic import ArithmeticName, residues
 from cake.simulate.chain import simulate_chain
 from cake.simulate.orders import ORDERS, Order
+from cake.simulate.origins import writers
 from cake.simulate.run import Options, Simulation, simulate
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "residues",
     "simulate",
     "simulate_chain",
+    "writers",
 ]

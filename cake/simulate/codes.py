@@ -1,4 +1,4 @@
-"""Findings of the simulator (CK501 to CK519)."""
+"""Findings of the simulator (CK501 to CK521)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ POISON_READ = _code(
     "poison-read",
     "shared memory is read that holds no valid data",
     "The bytes were never written, or their ring slot was released to the producer, or the copy\n"
-    "that brings them has not completed. Wait for the copy; release a slot after its last read.",
+    "that brings them has not completed. The finding refers to the release, to the copy in\n"
+    "flight, or to the statements that should have written. Wait for the copy; release a slot\n"
+    "after its last read.",
 )
 SMEM_BOUNDS = _code(
     "CK502",
@@ -49,7 +51,8 @@ DEADLOCK = _code(
     "deadlock",
     "no unit can proceed",
     "Every unit waits, or looks again and again at memory that nobody changes. The message lists\n"
-    "who waits for which barrier in which phase.",
+    "who waits for which barrier in which phase, and how many arrivals and bytes are due; the\n"
+    "facts have the same in figures. The finding refers to each wait, and to the arrivals made.",
 )
 IN_FLIGHT = _code(
     "CK506",
