@@ -132,7 +132,7 @@ def _solve(
     context.questions = [u.question for u in uncovered if u.question is not None]
     diagnostics, _ = _rules(context, level, ["L4"])
     found.extend(diagnostics)
-    return [u for u in uncovered if u.question is None or context.answers[u.question] is False]
+    return [u for u in uncovered if u.question is None or not context.answers.get(u.question)]
 
 
 def all_rules() -> tuple[Rule, ...]:

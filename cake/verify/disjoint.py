@@ -15,6 +15,13 @@ from cake.verify.questions import Apart
 CTA = "block_index()"
 """Key of the number of the CTA in the grid."""
 
+Strip = tuple[int, Poly, Poly]
+"""Axis, width, and where the strip of coordinate 0 begins."""
+Strips = tuple[tuple[str, frozenset[Strip]], ...]
+
+_ONLY_FIRST: Strip = (-1, ZERO, ZERO)
+"""Only the CTA with coordinate 0 comes to the store."""
+
 
 def plain_stores(ctx: Context) -> Iterator[Footprint]:
     """Stores of computed values to tensors. Sums are for several CTAs to make, a constant such as
@@ -38,27 +45,72 @@ def ctas_and_tiles(ctx: Context, f: Footprint) -> tuple[str, ...]:
 
 
 def unseparated(ctx: Context) -> Iterator[Apart]:
-    """Pairs of stores of which it does not show that different CTAs write different elements."""
-    stores = list(plain_stores(ctx))
-    for f, g in combinations_with_replacement(stores, 2):
-        if f.place.tensor == g.place.tensor and not _separated(ctx, f, g):
+    """Pairs of stores of which it does not show that different CTAs write different elements; one
+    of pairs that are alike."""
+    stores = [(f, _strips(ctx, f)) for f in plain_stores(ctx)]
+    seen = set()
+    for (f, a), (g, b) in combinations_with_replacement(stores, 2):
+        if f.place.tensor != g.place.tensor or _apart(a, b) or _elsewhere(ctx, f, g):
+            continue
+        # Unrolled stores differ in constants along axes in which both of a pair agree.
+        alike = (f.place.tensor, _places(ctx, f, g), _conditions(ctx, f), _conditions(ctx, g))
+        if alike not in seen:
+            seen.add(alike)
             yield Apart(first=f, second=g)
 
 
-def _separated(ctx: Context, f: Footprint, g: Footprint) -> bool:
-    """Whether each coordinate in which two CTAs may differ keeps the stores apart, given that they
-    agree in those looked at before."""
+def _places(ctx: Context, f: Footprint, g: Footprint) -> tuple[object, ...]:
+    """Where two stores write, along the axes that matter for whether they meet."""
+    ends = zip(f.place.index, g.place.index, f.extents, g.extents, strict=True)
+    found = [(ctx.integers.poly(a), ctx.integers.poly(b), n, m) for a, b, n, m in ends]
+    return tuple(x for x in found if x[0] is None or x[0].constant is None or x[0] != x[1])
+
+
+def _conditions(ctx: Context, f: Footprint) -> tuple[object, ...]:
+    """When a store executes."""
+    conditions = [(ctx.integers.text(c), branch) for c, branch in f.site.conditions]
+    return (*conditions, None if f.mask is None else ctx.integers.text(f.mask))
+
+
+def _strips(ctx: Context, f: Footprint) -> Strips | None:
+    """For each coordinate in which CTAs may differ, the strips that keep a store's elements apart
+    if they do and agree in the coordinates before; None if there are not such for all of them."""
     left = [c for c in ctas_and_tiles(ctx, f) if _several(ctx, c)]
-    if ctas_and_tiles(ctx, g) != ctas_and_tiles(ctx, f):
-        return False
-    agreed = {a for d in ctx.program.dims for a in ctx.integers.values[d].atoms}
+    agreed = _sizes(ctx)
+    found: list[tuple[str, frozenset[Strip]]] = []
     while left:
-        found = next((c for c in left if _keeps_apart(ctx, f, g, c, agreed)), None)
-        if found is None:
-            return False
-        left.remove(found)
-        agreed.add(found)
-    return True
+        tried = ((c, frozenset(_of_coordinate(ctx, f, c, agreed))) for c in left)
+        best = next(((c, strips) for c, strips in tried if strips), None)
+        if best is None:
+            return None
+        found.append(best)
+        left.remove(best[0])
+        agreed.add(best[0])
+    return tuple(found)
+
+
+def _apart(a: Strips | None, b: Strips | None) -> bool:
+    """Whether two stores have common strips for the same coordinates in the same order."""
+    if a is None or b is None or [c for c, _ in a] != [c for c, _ in b]:
+        return False
+    return all(x & y for (_, x), (_, y) in zip(a, b, strict=True))
+
+
+def _elsewhere(ctx: Context, f: Footprint, g: Footprint) -> bool:
+    """Whether two stores differ along an axis whatever CTA, thread and round they belong to."""
+    sizes = _sizes(ctx)
+    for a, b, n, m in zip(f.place.index, g.place.index, f.extents, g.extents, strict=True):
+        p, q = ctx.integers.poly(a), ctx.integers.poly(b)
+        if p is None or q is None or not sizes.issuperset(p.atoms | q.atoms):
+            continue
+        distance = (p - q).constant
+        if distance is not None and (distance >= m or distance <= -n):
+            return True
+    return False
+
+
+def _sizes(ctx: Context) -> set[str]:
+    return {a for d in ctx.program.dims for a in ctx.integers.values[d].atoms}
 
 
 def _several(ctx: Context, coordinate: str) -> bool:
@@ -68,20 +120,14 @@ def _several(ctx: Context, coordinate: str) -> bool:
     return any(b.value.constant != 0 for b in highs)
 
 
-def _keeps_apart(ctx: Context, f: Footprint, g: Footprint, c: str, agreed: set[str]) -> bool:
-    if all(_only_first(ctx, x, c) for x in (f, g)):
-        return True
+def _of_coordinate(ctx: Context, f: Footprint, c: str, agreed: set[str]) -> Iterator[Strip]:
+    if c != CTA and ctx.integers.proved(-Poly.atom(c), ctx.given(f.site, f.mask)):
+        yield _ONLY_FIRST
     for axis in range(len(f.extents)):
         for fixed in (True, False):
-            a, b = (_strip(ctx, x, axis, c, agreed, fixed) for x in (f, g))
-            if a is not None and a == b:
-                return True
-    return False
-
-
-def _only_first(ctx: Context, f: Footprint, c: str) -> bool:
-    """Whether only the CTA with coordinate 0 comes to the store."""
-    return c != CTA and ctx.integers.proved(-Poly.atom(c), ctx.given(f.site, f.mask))
+            strip = _strip(ctx, f, axis, c, agreed, fixed)
+            if strip is not None:
+                yield (axis, *strip)
 
 
 def _strip(

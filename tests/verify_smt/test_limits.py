@@ -34,6 +34,14 @@ def test_without_effort_it_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any("cake-ir[smt]" in u for u in v.uncovered), said(v)
 
 
+def test_only_so_many_questions_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("z3")
+    monkeypatch.setattr(smt, "MAX_QUESTIONS", 1)
+    v = judged(OPEN.good)
+    assert v.status == "incomplete", said(v)
+    assert len(v.uncovered) == 1, said(v)
+
+
 def test_the_layer_is_left_out_on_demand() -> None:
     from cake.lang.elaborate import parse
 

@@ -137,6 +137,11 @@ def test_a_condition_from_memory_does_not_confirm() -> None:
     assert v.status == "incomplete", said(v)
 
 
+def test_what_traps_before_is_not_refuted() -> None:
+    v = judged(TAIL.format(body="trap(i >= N)\n        store(y[i], 1.0, mask=i <= N)"))
+    assert v.status == "incomplete", said(v)
+
+
 COUNTER = """
 @cake.schedule(target="sm_80")
 def kernel(y: Tensor[f32, "N", 32]):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cake.lang.elaborate import parse
+from cake.verify.context import Context
+from cake.verify.disjoint import unseparated
+
 from .schedules import codes, judged, said
 
 pytest.importorskip("z3")
@@ -129,6 +133,26 @@ def test_ctas_are_told_apart_by_their_number() -> None:
 def test_ctas_that_share_a_place_are_not_accepted() -> None:
     v = judged(BY_NUMBER.format(place="block_index() // 2"))
     assert v.status != "accepted", said(v)
+
+
+UNROLLED = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 16, 32]):
+    m = grid(M)
+    r = role(warps=1)
+    with r:
+        v = load(x[m, lane()])
+        for i in static_range(16):
+            store(y[{row}, i, lane()], v + 1.0)
+"""
+
+
+@pytest.mark.parametrize("row", ["m", "m // 2 * 2 + m % 2"])
+def test_unrolled_stores_are_one_question(row: str) -> None:
+    v = judged(UNROLLED.format(row=row))
+    assert v.status == "accepted", said(v)
+    (program,) = parse(UNROLLED.format(row=row), "example.py").programs
+    assert len(list(unseparated(Context(program)))) == (0 if row == "m" else 1)
 
 
 PAIR = """

@@ -25,6 +25,8 @@ EFFORT = 2_000_000
 LESS_EFFORT = 100_000
 """For what follows in a program in which some searches have come to no end."""
 MAX_GIVEN_UP = 2
+MAX_QUESTIONS = 150
+"""Questions of one program that are asked, each some milliseconds; the others stay open."""
 
 
 def answer(ctx: Context, question: Question) -> Answer:
@@ -34,6 +36,8 @@ def answer(ctx: Context, question: Question) -> Answer:
 
     if question in ctx.answers:
         return ctx.answers[question]
+    if len(ctx.answers) == MAX_QUESTIONS:
+        return False
     effort = EFFORT if ctx.given_up < MAX_GIVEN_UP else LESS_EFFORT
     found: Answer = False
     try:

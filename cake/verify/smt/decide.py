@@ -75,17 +75,22 @@ def _uses(ctx: Context, call: Call) -> Iterator[Site]:
     """Accesses to memory whose place, mask or conditions are computed from the value of a call."""
     for site in ctx.sites:
         if any(isinstance(effect, Access) for effect in site.effects):
-            roots = [site.call, *(c for c, _ in site.conditions)]
-            if any(e is call for root in roots for e in _below(ctx, root)):
+            seen: set[int] = set()
+            for root in (site.call, *(c for c, _ in site.conditions)):
+                _collect(ctx, root, seen)
+            if id(call) in seen:
                 yield site
 
 
-def _below(ctx: Context, e: Expr) -> Iterator[Expr]:
-    """An expression with all that it is computed from, names that are assigned once included."""
-    yield e
+def _collect(ctx: Context, e: Expr, seen: set[int]) -> None:
+    """Identities of an expression and all that it is computed from, through names that are assigned
+    once."""
+    if id(e) in seen:
+        return
+    seen.add(id(e))
     meaning = ctx.integers.meanings.get(id(e))
     for part in (*child_exprs(e), *([] if meaning is None else [meaning])):
-        yield from _below(ctx, part)
+        _collect(ctx, part, seen)
 
 
 def _acts(ctx: Context, thread: Replay) -> bool | None:

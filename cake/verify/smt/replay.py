@@ -19,6 +19,7 @@ from cake.ir.nodes import (
     Call,
     Const,
     DimRef,
+    Do,
     Expr,
     For,
     If,
@@ -47,8 +48,8 @@ T = TypeVar("T")
 Check = Callable[["Replay"], T | None]
 
 
-class OutOfSteps(Exception):
-    """The way to the call is too long."""
+class Ended(Exception):
+    """The thread may trap before it comes to the call, or the way there is too long."""
 
 
 class Replay:
@@ -73,7 +74,7 @@ class Replay:
             if not self._launch():
                 return None
             return self._descend(self.site.role.body, self.site.around, check)
-        except OutOfSteps:
+        except Ended:
             return None
 
     def poly(self, p: Poly) -> int | None:
@@ -212,7 +213,9 @@ class Replay:
     def _execute(self, s: Stmt) -> None:
         self._steps += 1
         if self._steps > MAX_STEPS:
-            raise OutOfSteps
+            raise Ended
+        if isinstance(s, Do) and s.call.op == "trap" and self.value(s.call.args[0]) is not False:
+            raise Ended
         if isinstance(s, Assign):
             value = self.value(s.value) if len(s.targets) == 1 else None
             self.values |= dict.fromkeys(s.targets, value)
