@@ -96,7 +96,8 @@ class Flow(ABC, Generic[S]):
 
     def _loop(self, s: Loop, head: S) -> S:
         self.enter_loop(s, head)
-        for _ in range(MAX_ROUNDS):
+        last = self._most_rounds(s)
+        for number in range(1, MAX_ROUNDS + 1):
             end = self.run(s.body, head.copy())
             self.next_round(s, end)
             grown = head.copy()
@@ -104,12 +105,19 @@ class Flow(ABC, Generic[S]):
             if grown == head:
                 break
             head = grown
+            if number == last:
+                break
         else:
             self.unsettled.append(s)
         # Behind a loop that runs at least once, what held before it holds only if a round kept it.
         result = end if certain(self.integers, s) else head
         self.leave_loop(s, result)
         return result
+
+    def _most_rounds(self, s: Loop) -> int | None:
+        """How many rounds a loop makes, if that is a number."""
+        found = self.integers.loops.get(id(s))
+        return None if found is None else found[1].constant
 
 
 def certain(integers: Integers, s: Loop) -> bool:

@@ -52,9 +52,28 @@ def kernel(x: Tensor[f32, "M", 4, 32], y: Tensor[f32, "M", 32], K: i32):
         store(y[m, lane()], total)
 """
 
+EPILOGUES = """
+@cake.schedule(target="sm_90a")
+def kernel(y: Tensor[bf16, "M", 128]):
+    E = smem(bf16, (64, 128), stages=8, swizzle=128)
+    math = role(warpgroups=2)
+    with math as wg:
+        for k in range(3):
+            tma_store_wait(3)
+            unit_sync()
+            tile = fragment(f32, (64, 128), fill=0.0)
+            stmatrix(E[wg * 4 + k % 4], cast(tile + cast(k, f32), bf16))
+            fence_async()
+            unit_sync()
+            tma_store(y[(k * 2 + wg) * 64, 0], E[wg * 4 + k % 4])
+            tma_store_commit()
+        tma_store_wait(0)
+"""
+
 CASES = {
     "pairs of warps": (PAIRS, ("u + 1 - u % 2 * 2", "3 - u"), {"CK453"}),
     "few rounds": (FEW_ROUNDS, ("range(2)", "range(3)"), {"CK319", "CK343"}),
+    "fewer rounds than stages": (EPILOGUES, ("wg * 4", "wg * 2"), {"CK343", "CK351"}),
     "stages that peers read": (
         PEERS,
         ("            cluster_sync()\n            total", "            total"),
