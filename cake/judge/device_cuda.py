@@ -11,7 +11,7 @@ from cake.judge.devices import ALIGNMENT, Bytes
 from cake.judge.gpu_clock import (
     EVENTS,
     FLUSH_FACTOR,
-    PASS_SECONDS,
+    Spinner,
     best_clock,
     reset_persisting_l2,
 )
@@ -37,23 +37,31 @@ class CudaBuffer:
 
 
 class CudaArray:
-    """A contiguous array in device memory, with the members of a torch tensor that
-    :mod:`cake.runtime.arrays` reads."""
+    """An array in device memory, with the members of a torch tensor that
+    :mod:`cake.runtime.arrays` reads. It is contiguous, or the leading part of one whose extents
+    are ``stored``."""
 
     def __init__(
-        self, buffer: CudaBuffer, offset: int, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+        self,
+        buffer: CudaBuffer,
+        offset: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[np.generic],
+        *,
+        stored: tuple[int, ...] | None = None,
     ) -> None:
         self._buffer = buffer  # keeps the memory
         self._pointer = buffer.pointer + offset
         self.shape = shape
         self.dtype = dtype
+        self._stored = shape if stored is None else stored
 
     def data_ptr(self) -> int:
         return self._pointer
 
     def stride(self) -> tuple[int, ...]:
         """Strides in elements."""
-        return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+        return tuple(math.prod(self._stored[axis + 1 :]) for axis in range(len(self.shape)))
 
     def get_device(self) -> int:
         return 0
@@ -67,6 +75,7 @@ class CudaDevice:
         self._facts = driver.device(0)
         checked(self._cu.cuCtxSetCurrent(driver.primary_context(0)), "cuCtxSetCurrent")
         self._flush = self.allocate(FLUSH_FACTOR * self._facts.l2_bytes)
+        self._spinner = Spinner()
         self._clock, self._no_cupti = best_clock(lambda: DEFAULT_STREAM, _Events())
         self.clock = self._clock.name
 
@@ -110,10 +119,10 @@ class CudaDevice:
     ) -> float:
         if cold:
             reset_persisting_l2()
-        for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS) if cold else 0):
             self._flush_l2()
-        if not cold:
-            call()  # fills the L2, and keeps the device busy while the timed one is enqueued
+        else:
+            call()  # fills the L2
+        self._spinner.enqueue(host_seconds, DEFAULT_STREAM)
         self._clock.begin()
         call()
         return self._clock.end()

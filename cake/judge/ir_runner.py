@@ -107,13 +107,17 @@ def _bound(candidate: Candidate, problem: Problem) -> Bound:
 
 
 def _allocate(t: Temporary, like: Any) -> Any:
-    """An array of the same library and device as ``like``; its contents are arbitrary."""
+    """An array of the same library and device as ``like``; its contents are arbitrary.
+
+    Its rows are padded, so that TMA reaches them whatever their length.
+    """
     if hasattr(like, "new_empty"):
         from cake.judge.device_torch import torch_dtype
 
-        return like.new_empty(t.shape, dtype=torch_dtype(t.dtype))
-    size = math.prod(t.shape) * t.dtype.itemsize
-    return CudaArray(CudaBuffer(size), 0, t.shape, t.dtype)
+        stored = like.new_empty(t.stored, dtype=torch_dtype(t.dtype))
+        return stored[tuple(slice(extent) for extent in t.shape)]
+    size = math.prod(t.stored) * t.dtype.itemsize
+    return CudaArray(CudaBuffer(size), 0, t.shape, t.dtype, stored=t.stored)
 
 
 def _ignore(finding: Diagnostic) -> None:

@@ -9,15 +9,11 @@ from cake.codegen.cuda import emit_program
 from cake.diag import CakeError
 from cake.ir.program import Program, TensorParam
 from cake.kernels.simulation import scalars
-from cake.kernels.tensors import contract_tensors
+from cake.kernels.tensors import ROW_BYTES, contract_tensors, padded
 from cake.runtime.arrays import ANYWHERE, ArrayView
 from cake.runtime.binding import Binder
 from cake.runtime.driver import Device
 from cake.workloads import Problem
-
-ROW_BYTES = 16
-"""Rows that are multiples of this suit every access: 16 bytes is the widest vector, and what TMA
-asks of strides (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 _SOME_DEVICE = Device(
     ordinal=0,
@@ -36,13 +32,12 @@ _SOME_DEVICE = Device(
 def refused_layouts(program: Program, problem: Problem) -> Iterator[str]:
     """What a launch on contiguous tensors would refuse, in the words of the runtime.
 
-    The program fits the problem and its guards hold. Temporaries are left out: who makes them
-    chooses their strides.
+    The program fits the problem and its guards hold. Temporaries are stored with padded rows.
     """
     own = [t for t in program.tensors if t.name in contract_tensors(problem)]
     if all(len(t.shape) < 2 or _row_bytes(t, problem) % ROW_BYTES == 0 for t in own):
         return
-    views = {t.name: _view(t, problem, padded=t not in own) for t in program.tensors}
+    views = {t.name: _view(t, problem, temporary=t not in own) for t in program.tensors}
     try:
         binder = Binder(emit_program(program).abi)
         binder.bind(views, scalars(program, problem), _SOME_DEVICE)
@@ -58,15 +53,12 @@ def _row_bytes(t: TensorParam, problem: Problem) -> int:
     return _extents(t, problem)[-1] * t.dtype.bytes
 
 
-def _view(t: TensorParam, problem: Problem, *, padded: bool) -> ArrayView:
-    shape = _extents(t, problem)
-    stored = list(shape)
-    if padded and stored:
-        unit = max(ROW_BYTES // t.dtype.bytes, 1)
-        stored[-1] = -(-stored[-1] // unit) * unit
+def _view(t: TensorParam, problem: Problem, *, temporary: bool) -> ArrayView:
+    shape = tuple(_extents(t, problem))
+    stored = padded(shape, t.dtype.bytes) if temporary else shape
     return ArrayView(
         pointer=256,
-        shape=tuple(shape),
+        shape=shape,
         strides=tuple(prod(stored[axis + 1 :]) for axis in range(len(shape))),
         dtype=t.dtype.name,
         device=ANYWHERE,

@@ -10,19 +10,37 @@ from cake.ir.dtypes import numpy_dtype
 from cake.ir.program import Program, ScalarParam, TensorParam
 from cake.workloads import Problem
 
+ROW_BYTES = 16
+"""Rows that are multiples of this suit every access: 16 bytes is the widest vector, and what TMA
+asks of strides (CUDA driver API, cuTensorMapEncodeTiled)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Temporary:
-    """A tensor that the contract does not name: it lives from the first launch to the last."""
+    """A tensor that is no input or output of the contract: it lives from the first launch to the
+    last."""
 
     name: str
     shape: tuple[int, ...]
     dtype: Any
     """The numpy (or ml_dtypes) element type."""
 
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """The extents to allocate on a GPU, of which the tensor is the leading part."""
+        return padded(self.shape, self.dtype.itemsize)
+
+
+def padded(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """``shape`` with rows of whole ``ROW_BYTES``; a single row needs no distance to the next."""
+    if len(shape) < 2:
+        return shape
+    unit = max(ROW_BYTES // itemsize, 1)
+    return (*shape[:-1], -(-shape[-1] // unit) * unit)
+
 
 def temporaries(programs: Sequence[Program], problem: Problem) -> tuple[Temporary, ...]:
-    """The tensors of ``programs`` that ``problem`` does not have, from their annotations.
+    """The tensors of ``programs`` that ``problem`` does not hand over, from their annotations.
 
     The programs fit the problem (:func:`misfits` is empty).
     """
@@ -35,8 +53,11 @@ def temporaries(programs: Sequence[Program], problem: Problem) -> tuple[Temporar
 
 
 def contract_tensors(problem: Problem) -> frozenset[str]:
-    """The names of the contract's tensors."""
-    return frozenset(spec.name for spec in problem.contract.tensors)
+    """The names of the contract's inputs and outputs.
+
+    Its workspaces are temporaries of a schedule: no one else looks at them.
+    """
+    return frozenset(spec.name for spec in problem.contract.tensors if spec.role != "workspace")
 
 
 def misfits(programs: Sequence[Program], problem: Problem) -> Iterator[str]:

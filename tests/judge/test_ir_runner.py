@@ -1,10 +1,16 @@
 """Schedules in Cake IR before the judge: simulated on the CPU, launched on a GPU."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from cake.judge import Candidate, Evaluation, TimingPlan, Verdict, judge
+from cake.judge.device_cuda import CudaArray
 from cake.judge.ir_runner import PLUGIN, RUNNER
 from cake.kernels import schedules, with_meta
+from cake.runtime.arrays import adapter_of
 from cake.workloads import Case, get
 from tests.kernels.samples import SCALE
 
@@ -48,6 +54,13 @@ def test_a_text_with_errors_fails_to_build_with_its_diagnostics() -> None:
     found = verdict(SCALE.replace("rsqrt", "square_root"))
     assert found.status == "build_failed"
     assert "CK101" in found.detail
+
+
+def test_rows_of_a_padded_array_lie_farther_apart() -> None:
+    memory: Any = SimpleNamespace(pointer=256)
+    norms = CudaArray(memory, 0, (2, 33), np.dtype(np.float32), stored=(2, 36))
+    view = adapter_of(norms).view(norms)
+    assert (view.pointer, view.shape, view.strides) == (256, (2, 33), (36, 1))
 
 
 @pytest.mark.gpu

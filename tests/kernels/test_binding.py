@@ -90,6 +90,15 @@ def test_temporaries_are_sized_by_the_problem() -> None:
     assert sums == Temporary(name="sums", shape=(4,), dtype=np.dtype(np.float32))
 
 
+def test_rows_of_temporaries_are_padded_to_what_tma_reaches() -> None:
+    """Norms of 33 centroids: rows of 132 bytes could not be read by TMA."""
+    (assign,) = (f for f in schedules("kmeans_assign", "sm_90a") if f.name == "sm_90a")
+    instance = problem(get("kmeans_assign"), {"B": 2, "N": 65, "K": 33, "D": 24}, "bf16")
+    (csq,) = temporaries(bind(assign, instance).programs, instance)
+    assert (csq.shape, csq.stored) == ((2, 33), (2, 36))
+    assert Temporary(name="row", shape=(33,), dtype=np.dtype(np.int8)).stored == (33,)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
