@@ -123,7 +123,6 @@ FAULTS: Mapping[Family, tuple[str, ...]] = {
         "barrier of the CTA only",
         "no second barrier",
         "some CTAs meet",
-        "no barrier at the end",
     ),
     wide_families.aliases: (
         "no barrier between",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 from typing import Any
 
 from benchmarks.verifier.generate import Generated, different, unsafe, valid
+from benchmarks.verifier.journal import Journal
 from benchmarks.verifier.judge import OutOfTime, time_limit
 from benchmarks.verifier.layers import complete, errors
 from cake.lang.elaborate import parse
@@ -46,12 +48,21 @@ def _verdict(text: str) -> tuple[str, str, str]:
     return "accepted" if complete(program) else "incomplete", "", ""
 
 
-def generated(count: int, processes: int = 1) -> tuple[list[Record], list[Record]]:
+def generated(count: int, journal: Journal, processes: int) -> tuple[list[Record], list[Record]]:
     """The verdicts on ``count`` valid and ``count`` unsafe schedules, all of different texts."""
     right, wrong = different(valid, count), different(unsafe, count)
-    with get_context("spawn").Pool(processes) as pool:
-        judged = pool.map(verdict, [*right, *wrong], 16)
+    both = [*right, *wrong]
+
+    def run(missing: Sequence[Generated]) -> Iterator[Record]:
+        with get_context("spawn").Pool(processes) as pool:
+            yield from pool.imap(verdict, missing, chunksize=16)
+
+    judged = journal.complete([_key(g) for g in both], both, run)
     return judged[: len(right)], judged[len(right) :]
+
+
+def _key(made: Generated) -> str:
+    return hashlib.sha256(f"{made.fault}\n{made.text}".encode()).hexdigest()[:16]
 
 
 def counted(rows: Sequence[Record]) -> dict[str, dict[str, int]]:
