@@ -2,8 +2,8 @@
 
     python -m benchmarks.judge_noise [--out FILE] [--commit HASH]
 
-Torch's kernel stands on both sides of forty rows. Needs torch and a GPU. Ends with 1 if fewer than
-95 % of the intervals contain 1.
+Torch's kernel stands on both sides of forty rows, called in the same way. Needs torch and a GPU.
+Ends with 1 if fewer than 95 % of the intervals contain 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cake.judge import Candidate, Evaluation, TimingPlan, judge
 from cake.workloads import Case
 
 WANTED = 0.95
+_TORCH = Candidate(runner="baseline", entry="torch")
 SIZES = (512, 1024, 1536, 2048, 3072)
 ROWS: dict[str, list[Case]] = {
     "rmsnorm": [Case(shape={"M": m, "D": d}, dtype="bf16") for m in SIZES for d in (1024, 2048)],
@@ -42,11 +43,11 @@ def rows(workload: str, cases: list[Case]) -> Iterator[dict[str, Any]]:
     verdict = judge(
         Evaluation(
             workload=workload,
-            candidate=Candidate(runner="baseline", entry="torch"),
+            candidate=_TORCH,
             cases=tuple(cases),
             device="cuda",
             families=("normal",),
-            timing=TimingPlan(baseline="torch", samples=60, checked=1),
+            timing=TimingPlan(rival=_TORCH, samples=60, checked=1),
         )
     )
     if verdict.status != "passed":

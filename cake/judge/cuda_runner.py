@@ -20,11 +20,11 @@ from cake.codegen.build import BuildResult, compile_isolated
 from cake.diag import CakeError
 from cake.judge.candidate import BuildError, Candidate
 from cake.judge.device_cuda import CudaArray, CudaBuffer
+from cake.judge.gpu_clock import target_of
 from cake.judge.manifest import Manifest, read_manifest
 from cake.judge.runners import register
 from cake.runtime import driver
 from cake.runtime.kernel import LoadedKernel
-from cake.targets import get, names
 from cake.workloads import Problem
 
 PLUGIN = __name__
@@ -106,9 +106,3 @@ def section_names(cubin: bytes) -> tuple[str, ...]:
     return tuple(
         cubin[texts + name : cubin.index(b"\0", texts + name)].decode() for name, _ in headers
     )
-
-
-def target_of(capability: tuple[int, int]) -> str:
-    """The target to build for on a GPU of that compute capability."""
-    exact = (name for name in names() if get(name).capability == capability)
-    return next(exact, f"sm_{capability[0]}{capability[1]}")

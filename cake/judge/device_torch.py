@@ -13,7 +13,7 @@ from cake.judge.devices import Bytes
 from cake.judge.gpu_clock import (
     EVENTS,
     FLUSH_FACTOR,
-    PASS_SECONDS,
+    Spinner,
     best_clock,
     reset_persisting_l2,
 )
@@ -27,6 +27,7 @@ class TorchDevice:
     def __init__(self) -> None:
         self._properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self._flush = self.allocate(FLUSH_FACTOR * self._properties.L2_cache_size)
+        self._spinner = Spinner()
         self._clock, self._no_cupti = best_clock(_stream, _Events())
         self.clock = self._clock.name
 
@@ -60,10 +61,10 @@ class TorchDevice:
     ) -> float:
         if cold:
             reset_persisting_l2()
-        for _ in range(1 + math.ceil(host_seconds / PASS_SECONDS) if cold else 0):
             self._flush_l2()
-        if not cold:
-            call()  # fills the L2, and keeps the device busy while the timed one is enqueued
+        else:
+            call()  # fills the L2
+        self._spinner.enqueue(host_seconds, _stream())
         self._clock.begin()
         call()
         return self._clock.end()

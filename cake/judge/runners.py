@@ -6,8 +6,9 @@ caller names the modules to import (``Evaluation.plugins``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from typing import Any
 
 from cake.judge.candidate import Runner, RunnerFactory
 
@@ -34,6 +35,17 @@ def reset_of(runner: Runner) -> Callable[[], object]:
     """What clears the memory that the runner keeps; nothing for one that keeps none."""
     reset: Callable[[], object] = getattr(runner, "reset", _nothing)
     return reset
+
+
+def bind_of(runner: Runner) -> Callable[[Mapping[str, Any]], Callable[[], object]]:
+    """What makes the call that is timed out of tensors: the runner's own ``bind``, where it has
+    work that is done once for the same tensors, else its ``run`` on them."""
+
+    def run(tensors: Mapping[str, Any]) -> Callable[[], object]:
+        return lambda: runner.run(tensors)
+
+    bind: Callable[[Mapping[str, Any]], Callable[[], object]] = getattr(runner, "bind", run)
+    return bind
 
 
 def _nothing() -> None:

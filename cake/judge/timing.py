@@ -87,12 +87,14 @@ class Stopwatch:
         for number in range(max(1, warmup)):
             for side in sides:
                 self._warm_up(side, number)
+        # The same for both, so that they meet the device in the same state.
+        host_seconds = max(side.host_seconds for side in sides)
         for number in range(samples):
             forward = (number % 2 == 0) is not swapped
             for side in sides if forward else reversed(sides):
                 arguments, content = self._prepare(side, number)
                 call = side.calls[number % ROTATIONS]
-                side.samples.append(self._device.measure(call, side.host_seconds))
+                side.samples.append(self._device.measure(call, host_seconds))
                 if keep is not None and side is sides[0]:
                     keep(number, content, arguments)
         return [side.samples for side in sides]
@@ -102,7 +104,8 @@ class Stopwatch:
         side = self._side(contender)
         self._warm_up(side, 0)
         call = side.calls[0]
-        warm = [self._device.measure(call, 0.0, cold=False) for _ in range(COLUMN_SAMPLES)]
+        seconds = side.host_seconds
+        warm = [self._device.measure(call, seconds, cold=False) for _ in range(COLUMN_SAMPLES)]
         host = []
         for _ in range(COLUMN_SAMPLES):
             self._device.synchronize()
@@ -113,7 +116,7 @@ class Stopwatch:
         captured = self._device.graph(call)
         graphed = []
         if captured is not None:
-            graphed = [self._device.measure(captured, 0.0) for _ in range(COLUMN_SAMPLES)]
+            graphed = [self._device.measure(captured, seconds) for _ in range(COLUMN_SAMPLES)]
         return Columns(
             warm_ms=median(warm),
             graph_ms=median(graphed) if graphed else None,

@@ -40,7 +40,7 @@ from cake.judge.protocol import (
 )
 from cake.judge.sandbox import NONE, restrain
 from cake.judge.shared import shared_arrays
-from cake.judge.timing import Call, Contender, Stopwatch
+from cake.judge.timing import Contender, Stopwatch
 from cake.workloads import Problem, get, problem
 
 TRACE_KEPT = 8000  # characters; the end says what happened
@@ -177,10 +177,7 @@ class Worker:
 
 
 def _contender(runner: Runner) -> Contender:
-    def bind(tensors: Mapping[str, Any]) -> Call:
-        return lambda: runner.run(tensors)
-
-    return Contender(bind=bind, reset=runners.reset_of(runner))
+    return Contender(bind=runners.bind_of(runner), reset=runners.reset_of(runner))
 
 
 def _load_inputs(instance: Problem, folder: Path) -> dict[str, Array]:
