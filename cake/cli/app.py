@@ -16,6 +16,7 @@ import click
 
 from cake.cli.findings import MODULE_MISSING
 from cake.cli.output import Output
+from cake.cli.signals import interruption, terminable
 from cake.cli.status import Failure, Status, status_of
 from cake.diag import CakeError, Diagnostic
 
@@ -62,7 +63,9 @@ class Application(click.Group):
             # A terminal of another encoding shows `?` for what it lacks; it is no reason to fail.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
-        sys.exit(self.run(list(sys.argv[1:] if args is None else args)))
+        with terminable():
+            status = self.run(list(sys.argv[1:] if args is None else args))
+        sys.exit(status)
 
     def run(self, args: list[str]) -> int:
         """The status of the command in ``args``."""
@@ -91,8 +94,9 @@ class Application(click.Group):
         except click.UsageError as error:
             return _refused(error, out)
         except (KeyboardInterrupt, click.Abort):
-            click.echo("\ninterrupted", err=True)
-            return out.finish(Status.INTERRUPTED)
+            status = interruption()
+            click.echo(f"\n{status.word}", err=True)
+            return out.finish(status)
         except Failure as failure:
             return _failed(failure.status, failure.diagnostics, out, failure.sources)
         except CakeError as error:

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from cake.cli.options import cake_command
 from cake.cli.output import Advance, Output
+from cake.cli.signals import interruption
 from cake.cli.sources import read
 from cake.cli.status import Status
 from cake.cli.workload import cases_of, contract_of, dtype_option, shape_option, usage_errors
@@ -183,7 +184,7 @@ def _finish(out: Output, result: EvolveResult) -> Status:
         out.line(f"wrote {path}")
     out.heading(result.message)
     status = Status.REJECTED if result.best is None else Status.ACCEPTED
-    status = Status.INTERRUPTED if result.stopped == "interrupted" else status
+    status = interruption() if result.stopped == "interrupted" else status
     entries = {
         "folder": str(result.folder),
         "stopped": result.stopped,

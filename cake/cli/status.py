@@ -18,7 +18,7 @@ _USAGE_CODES = frozenset({"CK821", "CK823", "CK826"})
 class Status(IntEnum):
     """What became of a command.
 
-    ``FAULT`` is an error in CAKE itself. The last two follow the shell: 128 plus the signal.
+    ``FAULT`` is an error in CAKE itself. The last three follow the shell: 128 plus the signal.
     """
 
     ACCEPTED = 0
@@ -29,6 +29,7 @@ class Status(IntEnum):
     FAULT = 70
     INTERRUPTED = 130
     PIPE_CLOSED = 141
+    TERMINATED = 143
 
     @property
     def word(self) -> str:

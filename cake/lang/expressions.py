@@ -150,6 +150,7 @@ def unknown(state: State, text: str, node: ast.AST) -> NoReturn:
             codes.WRONG_PLACE,
             f"{text}(...) declares; it stands at kernel level, before the roles",
             node,
+            helps=("move it in front of the first `with role_name:`",),
         )
     known = {n for scope in state.scopes for n in scope} | {p.name for p in all_primitives()}
     near = difflib.get_close_matches(text, sorted(known), 2)

@@ -60,7 +60,12 @@ def _directive(state: State, node: ast.Expr) -> None:
             return
         if directive(state, value):
             return
-    state.reject(codes.WRONG_PLACE, "this expression has no effect at kernel level", node)
+    state.reject(
+        codes.WRONG_PLACE,
+        "this expression has no effect at kernel level",
+        node,
+        helps=("give it a name, or move it under `with role_name:`",),
+    )
 
 
 def _require(state: State, node: ast.Call) -> None:
@@ -111,7 +116,12 @@ def _let(state: State, name: str, element: ast.expr, node: ast.Assign) -> None:
         state.bind(name, static(e.value, state.source.span(node)))
         return
     if not isinstance(e.type, Scalar):
-        state.reject(codes.WRONG_PLACE, f"{e.type} cannot be a kernel-level value", node)
+        state.reject(
+            codes.WRONG_PLACE,
+            f"{e.type} cannot be a kernel-level value",
+            node,
+            helps=("kernel-level values are scalars; make it under `with role_name:`",),
+        )
     loc = state.source.span(node)
     ir_name = state.fresh(name)
     state.bind(name, Variable(ir_name, e.type, (loc.line, loc.col)))
@@ -121,7 +131,12 @@ def _let(state: State, name: str, element: ast.expr, node: ast.Assign) -> None:
 def _role_body(state: State, node: ast.With) -> None:
     item = node.items[0]
     if len(node.items) != 1 or not isinstance(item.context_expr, ast.Name):
-        state.reject(codes.WRONG_PLACE, "at kernel level `with` opens a role", node)
+        state.reject(
+            codes.WRONG_PLACE,
+            "at kernel level `with` opens a role",
+            node,
+            helps=("write `with role_name:`, one role at a time; rings are used inside roles",),
+        )
     role = state.find(item.context_expr.id)
     if not isinstance(role, Role):
         state.reject(codes.TYPE_ERROR, f"{item.context_expr.id} is not a role", item.context_expr)
@@ -156,7 +171,12 @@ def check_roles(state: State, f: ast.FunctionDef) -> None:
     bodies = {r.role for r in state.roles}
     for r in state.resources.values():
         if isinstance(r, Role) and r.name not in bodies and not state.diagnostics.has_errors:
-            state.reject(codes.WRONG_PLACE, f"role {r.name} has no body", r.loc)
+            state.reject(
+                codes.WRONG_PLACE,
+                f"role {r.name} has no body",
+                r.loc,
+                helps=(f"write `with {r.name}:`, or leave the role out",),
+            )
     if not bodies and not state.diagnostics.has_errors:
         state.reject(
             codes.WRONG_PLACE,

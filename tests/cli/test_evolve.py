@@ -158,14 +158,17 @@ def test_what_the_machine_lacks_is_its_fault(
     assert document("evolve", "gemm")["status"] == "environment"
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_what_is_finished_and_says_how_to_go_on(
+    start: Start, tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
     folder = tmp_path / "run"
     child = start("evolve", *SMALL, "--out", folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert child.stdout is not None
     _wait_for(folder / "run.sqlite", child)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(sent)
     out, err = child.communicate(timeout=60)
-    assert child.returncode == 130, err.decode()
+    assert child.returncode == status, err.decode()
     assert f"cake evolve --resume {folder}" in out.decode()
     assert "Traceback" not in err.decode()
 

@@ -1,7 +1,9 @@
 """`cake explain | rules | primitives | targets | doctor`."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,16 @@ def test_doctor_reports_every_probe(cake: Cake, document: Document) -> None:
     text = cake("doctor").stdout
     for probe in found.values():
         assert probe["ok"] or f"{probe['what']} (for " in text
+
+
+def test_every_extra_that_is_advised_exists(document: Document) -> None:
+    """`cake doctor`, and every other message that says `pip install 'cake-ir[...]'`."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        known = set(tomllib.load(file)["project"]["optional-dependencies"])
+    texts = [probe["remedy"] for probe in document("doctor")["probes"]]
+    texts += [path.read_text(encoding="utf-8") for path in (ROOT / "cake").rglob("*.py")]
+    advised = {name for text in texts for name in re.findall(r"cake-ir\[([a-z]+)\]", text)}
+    assert {"cupti", "torch"} <= advised <= known
 
 
 def test_doctor_ends_with_4_where_the_essentials_are_missing(

@@ -83,7 +83,13 @@ def test_output_to_a_full_disk_is_an_error(start: Start) -> None:
     assert err == "error: cannot write the output: No space left on device\n"
 
 
-def test_ctrl_c_ends_with_130_and_no_traceback(start: Start) -> None:
+@pytest.mark.parametrize(
+    ("sent", "status", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_ends_with_its_status_and_no_traceback(
+    start: Start, sent: signal.Signals, status: int, word: str
+) -> None:
     child = start(
         "check", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -91,10 +97,10 @@ def test_ctrl_c_ends_with_130_and_no_traceback(start: Start) -> None:
     child.stdin.write(b"# a schedule that never ends")
     child.stdin.flush()
     _wait_until_reading(child.pid)
-    child.send_signal(signal.SIGINT)
-    status, err = finish(child)
-    assert status == 130
-    assert err.strip() == "interrupted"
+    child.send_signal(sent)
+    found, err = finish(child)
+    assert found == status
+    assert err.strip() == word
 
 
 def _wait_until_reading(pid: int) -> None:

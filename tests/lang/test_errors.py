@@ -1,5 +1,7 @@
 """Bad source gets a diagnostic at its place, and nothing of the file is ever executed."""
 
+from textwrap import indent
+
 import pytest
 
 from cake.diag import render_all
@@ -105,6 +107,28 @@ def test_file_level_errors(text: str, code: str) -> None:
     assert not result.ok
     assert result.diagnostics[0].code == code
     assert not result.programs
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "r = role(warps=1)\nwith r:\n    t = smem(f32, (4,))",
+        "cta_sync()",
+        "for i in range(4): pass",
+        "N + 1",
+        "a = thread()",
+        "a = registers(f32, 4)",
+        "r = role(warps=1)\nwith r, r: pass",
+        "with smem(f32, (4,)): pass",
+        "r = role(warps=1)",
+        "a = N + 1",
+    ],
+)
+def test_what_stands_in_the_wrong_place_is_told_where_to_go(body: str) -> None:
+    head = "@cake.schedule(target='sm_90a')\ndef f(x: Tensor[f32, 'N']):\n"
+    (found,) = parse(head + indent(body, "    ") + "\n", "f.py").diagnostics
+    assert found.code == "CK109"
+    assert found.helps
 
 
 def test_nothing_is_executed(tmp_path) -> None:
