@@ -21,12 +21,12 @@ def available() -> bool:
 
 
 EFFORT = 2_000_000
-"""Units of z3's work for one search: about a second. They do not depend on the machine's speed."""
+"""Units of z3's work for one search; they do not depend on the machine's speed."""
 LESS_EFFORT = 100_000
 """For what follows in a program in which some searches have come to no end."""
 MAX_GIVEN_UP = 2
 MAX_QUESTIONS = 150
-"""Questions of one program that are asked, each some milliseconds; the others stay open."""
+"""Questions of one program that are asked; the others stay open."""
 
 
 def answer(ctx: Context, question: Question) -> Answer:
