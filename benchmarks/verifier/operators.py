@@ -90,14 +90,20 @@ def dropping(*ops: str) -> Callable[[Program], Iterator[Edit]]:
     return apply
 
 
-def duplicating(*ops: str) -> Callable[[Program], Iterator[Edit]]:
-    """Execute a statement twice."""
+def duplicating(*ops: str, same: str | None = None) -> Callable[[Program], Iterator[Edit]]:
+    """Execute a statement twice; ``same`` says why that means the same."""
 
     def apply(program: Program) -> Iterator[Edit]:
         for site in executing(program, ops):
             if isinstance(site.stmt, Do):
                 twice: dict[Stmt, Statements] = {site.stmt: (site.stmt, site.stmt)}
-                yield Edit(nodes=(site.stmt,), program=with_statements(program, twice))
+                # The other roles would have to meet once more too.
+                alone = op_of(site.stmt) != "cta_sync" or len(program.roles) == 1
+                yield Edit(
+                    nodes=(site.stmt,),
+                    program=with_statements(program, twice),
+                    equivalent=same if alone else None,
+                )
 
     return apply
 
@@ -275,8 +281,8 @@ SYNC_OPERATORS: tuple[Operator, ...] = (
     Operator(name="swap fence and barrier", apply=swap_fence_and_barrier),
     Operator(name="move fence up", apply=moving(*FENCES, by=-1)),
     Operator(name="move fence down", apply=moving(*FENCES, by=1)),
-    Operator(name="duplicate fence", apply=duplicating(*FENCES, *DRAINS), equivalent=_IDEMPOTENT),
-    Operator(name="duplicate barrier", apply=duplicating(*BARRIERS), equivalent=_RENDEZVOUS),
+    Operator(name="duplicate fence", apply=duplicating(*FENCES, *DRAINS, same=_IDEMPOTENT)),
+    Operator(name="duplicate barrier", apply=duplicating(*BARRIERS, same=_RENDEZVOUS)),
     Operator(name="drop commit", apply=dropping(*COMMITS)),
     Operator(name="drop wait", apply=dropping(*DRAINS, "pdl_wait", "barrier_wait")),
     Operator(name="wait distance + 1", apply=wait_distance(1)),

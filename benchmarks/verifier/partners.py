@@ -5,14 +5,14 @@ or the other access of the pair that it is one of, or whose order it keeps:
 
 * a step of a ring: the steps of that ring, the accesses to its buffers next before and after in the
   same role, and those of the other role;
-* a fence, barrier, wait or commit: statements on the same barrier or of the same mechanism in the
-  same role, the accesses next before and after it (cyclically), and where threads of several
-  roles meet, what the others do to the same buffers;
+* a fence, barrier, wait or commit: statements on the same barrier, its declaration, those of the
+  same mechanism in the same role, the accesses next before and after it (cyclically), and where
+  threads of several roles meet, what the others do to the same buffers;
 * an access: accesses of the opposite direction to the same memory or registers, the waits and
   commits of its mechanism in the same role, the steps of its ring;
 * a loop or condition: what is inside, and the partners of the steps inside;
-* a declaration: the statements that name it; of a role, its synchronising statements and those that
-  depend on the unit.
+* a declaration: the statements that name it; of a role, those of its statements that synchronise
+  or touch memory: one unit more does all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,15 @@ from cake.ir.nodes import (
     walk_exprs,
     walk_stmts,
 )
-from cake.ir.program import Guard, Pipeline, Program, ResourceDecl, Role
+from cake.ir.program import (
+    Barrier,
+    Guard,
+    NamedBarrier,
+    Pipeline,
+    Program,
+    ResourceDecl,
+    Role,
+)
 from cake.ir.types import is_array
 
 FAMILIES = ("wgmma", "cp_async", "tma_store", "bulk_store", "tcgen05", "tmem", "cluster", "pdl")
@@ -107,7 +115,7 @@ def _partners(program: Program, steps: list[Step], node: Node) -> Iterator[Node]
         yield from (s.stmt for s in steps if s.names & tensors)
     elif isinstance(node, Role):
         mine = [s for s in steps if s.role.role == node.name]
-        yield from (s.stmt for s in mine if s.own.syncs or s.rings or s.role.unit in s.names)
+        yield from (s.stmt for s in mine if s.own.syncs or s.rings or s.own.memory)
     elif isinstance(node, ResourceDecl):
         names = {node.name}
         for ring in program.find(Pipeline):
@@ -123,13 +131,18 @@ def _partners(program: Program, steps: list[Step], node: Node) -> Iterator[Node]
         yield from _of_step(program, steps, next(s for s in steps if s.stmt is node))
 
 
-def _of_step(program: Program, steps: list[Step], step: Step) -> Iterator[Stmt]:
+def _of_step(program: Program, steps: list[Step], step: Step) -> Iterator[Node]:
+    yield from (r for r in program.resources if r.name in step.names and _is_barrier(r))
     if step.rings:
         yield from _of_ring(program, steps, step)
     elif op_of(step.stmt) in SEPARATING or (step.own.syncs and not step.own.memory):
         yield from _of_order(steps, step)
     else:
         yield from _of_access(program, steps, step)
+
+
+def _is_barrier(decl: ResourceDecl) -> bool:
+    return isinstance(decl, Barrier | NamedBarrier)
 
 
 def _of_ring(program: Program, steps: list[Step], step: Step) -> Iterator[Stmt]:
