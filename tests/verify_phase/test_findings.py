@@ -145,3 +145,15 @@ def test_a_barrier_less_hand_over_at_places_from_memory_is_refused() -> None:
     diagnostics, _ = checked(text)
     assert {d.code for d in diagnostics} <= {"CK452", "CK453"}
     assert any("store(y" in line(text, d) for d in diagnostics)
+
+
+def test_a_slot_that_a_barrier_does_not_have_is_named() -> None:
+    text = edited(RAW, ("s = n % 3", "s = n % 4"))
+    (found,), _ = checked(text)
+    assert found.code == "CK466"
+    facts = found.facts
+    assert (facts["barrier"], facts["slot"], facts["role"]) == ("free", 3, "copier")
+    assert "barrier_wait(free" in line(text, found)
+    assert facts["sizes"]
+    assert facts["trips"]
+    assert found.helps

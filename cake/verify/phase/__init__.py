@@ -15,10 +15,11 @@ from cake.diag.model import Fact
 from cake.ir.program import Program
 from cake.verify.phase.codes import UNFENCED_OVERWRITE
 from cake.verify.phase.expand import Expander
+from cake.verify.phase.findings import no_slot
 from cake.verify.phase.report import diagnostics, undecided
 from cake.verify.phase.run import run
 from cake.verify.phase.scenarios import Scenario, Scenarios, choosers
-from cake.verify.phase.unit import Beyond
+from cake.verify.phase.unit import Beyond, NoSlot
 
 CONTESTED = (UNFENCED_OVERWRITE.code,)
 """Errors that are notes at level ``idiom``."""
@@ -34,7 +35,7 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
         level: ``idiom`` reduces the contested finding (CK462) to a note.
 
     Returns:
-        Diagnostics (CK450 to CK464) of the first run that has errors, and what could not be
+        Diagnostics (CK450 to CK466) of the first run that has errors, and what could not be
         followed, in words. Each diagnostic has the facts ``sizes`` (dimensions of the run),
         ``tiles`` (tiles of one CTA), ``trips`` (rounds of its loops), ``role``, ``unit``, ``cta``,
         ``stage`` or ``slot``, ``phase`` (of ``barrier``, or of ``after``, what was waited for
@@ -68,6 +69,9 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
                     return tuple(found), tuple(uncovered)
                 notes |= {(d.code, str(d.span)): d for d in found}
                 settled = settled and outcome.steady
+        except NoSlot as found_none:
+            facts = _facts(scenario, scenarios)
+            return (no_slot(found_none, _where(scenario), facts),), tuple(uncovered)
         except Beyond as reason:
             uncovered[f"phase simulation: {reason}"] = None
             continue

@@ -266,6 +266,21 @@ EXIT_IN_FLIGHT = _code(
     **Source.** NVIDIA/Fuser#5448; PTX ISA, "cp.async.bulk.wait_group".
     """,
 )
+NO_SLOT = _code(
+    "CK466",
+    "phase-no-slot",
+    "A slot is named that a barrier does not have",
+    """
+    **Rule.** The slot of a barrier is at least 0 and below `slots=`, at every step.
+
+    **If broken.** Another barrier, or memory that is none, takes part: a hang, or a phase that ends
+    too early.
+
+    **Instead.** `n % slots` with the number of slots that the barrier is declared with.
+
+    **Source.** PTX ISA, "mbarrier", "barrier".
+    """,
+)
 UNWRITTEN = _code(
     "CK465",
     "phase-read-unwritten",

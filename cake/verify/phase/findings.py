@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cake.diag import Code, Severity, Span
+from cake.diag import Code, Diagnostic, Severity, Span
 from cake.diag.model import Fact
 from cake.verify.phase import codes
 from cake.verify.phase import events as ev
@@ -14,6 +14,7 @@ from cake.verify.phase.events import Event, Key, System
 from cake.verify.phase.memory import Race, Record
 from cake.verify.phase.outcome import Held, Logged, Moment
 from cake.verify.phase.trace import block_name, last_signal, late_announcement
+from cake.verify.phase.unit import NoSlot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +214,26 @@ def _last_wait(record: Record) -> str:
         return "wait for the phase in which the copy's bytes are counted"
     assert isinstance(record.event, ev.Issue)
     return _WAITS[record.event.engine].partition(" before")[0]
+
+
+def no_slot(found: NoSlot, where: str, facts: Mapping[str, Fact]) -> Diagnostic:
+    """A barrier has no such slot: at once a diagnostic, for nothing has been run yet."""
+    unit = found.unit
+    return Diagnostic.of(
+        codes.NO_SLOT,
+        f"{unit.role}[{unit.index}] names slot {found.slot} of {found.name}, which it does not"
+        f" have{where}",
+        found.place,
+        facts={
+            "role": unit.role,
+            "unit": unit.index,
+            "cta": unit.rank,
+            "barrier": found.name,
+            "slot": found.slot,
+            **facts,
+        },
+        helps=("take the slot modulo the number of slots",),
+    )
 
 
 def _barrier(e: Logged) -> int:

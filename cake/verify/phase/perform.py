@@ -244,7 +244,7 @@ class Performer:
         if isinstance(raw, ResourceRef):
             slot = operand(call, "slot")
             number = 0 if slot is None else known(self.compiler, unit, slot, "the slot")
-            return self.signals.mbarrier(raw.name, number, rank)
+            return self.signals.mbarrier(unit, call, raw.name, number, rank)
         ring = completion.ring_of(call, view)
         assert ring is not None
         assert view.stage is not None

@@ -16,7 +16,7 @@ from cake.verify.phase import events as ev
 from cake.verify.phase.events import BarrierKind
 from cake.verify.phase.outline import Act
 from cake.verify.phase.scalars import Compiler
-from cake.verify.phase.unit import WARP, Beyond, Unit, known, reference
+from cake.verify.phase.unit import WARP, Beyond, NoSlot, Unit, known, reference
 from cake.verify.phase.wiring import Wiring
 
 
@@ -118,11 +118,11 @@ class Signals:
         e = call.args[1]
         return 0 if e is None else known(self.compiler, unit, e, f"the slot of {call.op}")
 
-    def mbarrier(self, name: str, slot: int, rank: int) -> int:
-        """The number of a raw mbarrier."""
+    def mbarrier(self, unit: Unit, call: Call, name: str, slot: int, rank: int) -> int:
+        """The number of a raw mbarrier of a CTA."""
         number = self.wiring.number("mbarrier", name, slot, rank)
         if number is None:
-            raise Beyond(f"slot {slot} of {name}, which it does not have")
+            raise NoSlot(unit, call.loc, name, slot)
         return number
 
     def arrive(self, unit: Unit, act: Act) -> None:
@@ -131,17 +131,19 @@ class Signals:
         rank = unit.rank if peer is None else known(self.compiler, unit, peer, "the peer")
         if rank not in self.wiring.ranks:
             return  # A CTA without a tile waits for nothing.
-        barrier = self.mbarrier(reference(call), self.slot(unit, call), rank)
+        barrier = self.mbarrier(unit, call, reference(call), self.slot(unit, call), rank)
         _arrive(unit, call.loc, barrier, int(static(call, "count")))
 
     def expect(self, unit: Unit, act: Act) -> None:
         """``expect_tx``."""
-        barrier = self.mbarrier(reference(act.call), self.slot(unit, act.call), unit.rank)
+        call = act.call
+        barrier = self.mbarrier(unit, call, reference(call), self.slot(unit, call), unit.rank)
         unit.one(ev.Expect(act.call.loc, barrier, int(static(act.call, "bytes"))))
 
     def barrier_wait(self, unit: Unit, act: Act) -> None:
         """``barrier_wait``."""
-        barrier = self.mbarrier(reference(act.call), self.slot(unit, act.call), unit.rank)
+        call = act.call
+        barrier = self.mbarrier(unit, call, reference(call), self.slot(unit, call), unit.rank)
         parity = act.call.args[2]
         assert parity is not None
         bit = known(self.compiler, unit, parity, "the parity") & 1
@@ -154,7 +156,7 @@ class Signals:
             if SyncEffect("arrive", "pipeline") in act.effects:
                 barrier = self.ring("empty", name, slot, rank)
             else:
-                barrier = self.mbarrier(name, slot, rank)
+                barrier = self.mbarrier(unit, act.call, name, slot, rank)
             unit.one(ev.ArriveWhenDone(act.call.loc, barrier, 1, "tcgen05"))
 
     # -- hardware barriers -------------------------------------------------------------------------
@@ -187,7 +189,7 @@ class Signals:
             raise Beyond(f"{call.op}: a barrier of {what}")
         number = self.wiring.number("hardware", name, slot, unit.rank)
         if number is None:
-            raise Beyond(f"slot {slot} of {name}, which it does not have")
+            raise NoSlot(unit, call.loc, name, slot)
         return number
 
 

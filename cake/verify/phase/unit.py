@@ -19,6 +19,17 @@ class Beyond(Exception):
     """Something the abstract machine cannot follow, with the reason."""
 
 
+class NoSlot(Exception):
+    """A unit names a slot that a barrier does not have."""
+
+    def __init__(self, unit: Unit, place: Span, name: str, slot: int) -> None:
+        super().__init__(name)
+        self.unit = unit
+        self.place = place
+        self.name = name
+        self.slot = slot
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Threads [low, high) of a unit, which one actor stands for."""
