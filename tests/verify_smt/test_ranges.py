@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from cake.diag import apply_edits
+
 from .schedules import codes, judged, said
 
 pytest.importorskip("z3")
@@ -226,3 +228,28 @@ def test_verdicts_agree_with_trying_all_sizes(seed: int) -> None:
     found = codes(v) & {"CK470", "CK471", "CK321"}
     assert bool(found) == _leaves(pieces), f"{GENERATED.format(**pieces)}\n{said(v)}"
     assert not any("stays inside" in u for u in v.uncovered), said(v)
+
+
+@pytest.mark.parametrize(
+    ("body", "mended"),
+    [
+        ("store(y[i], 1.0, mask=i <= N)", "store(y[i], 1.0, mask=i < N)"),
+        ("if N >= i:\n            store(y[i], 1.0)", "if N > i:\n            store(y[i], 1.0)"),
+        (
+            "ok = u >= 0 and i<=N\n        store(y[i], 1.0, mask=ok)",
+            "ok = u >= 0 and i<N\n        store(y[i], 1.0, mask=ok)",
+        ),
+    ],
+)
+def test_a_comparison_that_admits_one_too_many_is_mended(body: str, mended: str) -> None:
+    text = TAIL.format(body=body)
+    d = next(d for d in judged(text).diagnostics if d.code == "CK470")
+    assert d.fix is not None
+    assert apply_edits(text, [d.fix]) == TAIL.format(body=mended)
+    assert not codes(judged(TAIL.format(body=mended)))
+
+
+@pytest.mark.parametrize("name", ["one behind", "other size", "wrong branch"])
+def test_other_slips_are_not_mended(name: str) -> None:
+    for d in judged(TAIL.format(body=LEFT[name])).diagnostics:
+        assert d.fix is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 import z3
@@ -18,9 +18,9 @@ from cake.verify.smt.search import models, possible
 from cake.verify.smt.terms import Terms
 
 
-def inside(ctx: Context, q: Inside, effort: int) -> Answer:
-    """Whether an index stays within its limits."""
-    terms = Terms(ctx)
+def inside(ctx: Context, q: Inside, effort: int, strict: Collection[int] = ()) -> Answer:
+    """Whether an index stays within its limits; see :class:`Terms` for ``strict``."""
+    terms = Terms(ctx, strict=strict)
     index = ctx.integers.poly(q.index)
     assert index is not None
     place, room = terms.of(index), terms.of(q.room)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cake.diag import Diagnostic
 from cake.verify.context import Context
 from cake.verify.questions import Inside, Witness
-from cake.verify.smt import answer
+from cake.verify.smt import LESS_EFFORT, answer
 
 if TYPE_CHECKING:
     from cake.verify.rule import Rule
@@ -27,10 +27,12 @@ def out_of_range(
         where = (q.site.call.loc, q.what)
         if isinstance(found, Witness) and where not in seen:
             seen.add(where)
-            yield _finding(rule, q, found, helps)
+            yield _finding(ctx, rule, q, found, helps)
 
 
-def _finding(rule: Rule, q: Inside, w: Witness, helps: tuple[str, ...]) -> Diagnostic:
+def _finding(ctx: Context, rule: Rule, q: Inside, w: Witness, helps: tuple[str, ...]) -> Diagnostic:
+    from cake.verify.smt.remedy import strict_comparison  # imports z3
+
     last, size = w.value + q.extent - 1, w.limit + q.extent
     at = str(w.value) if q.extent == 1 else f"{w.value} to {last}"
     return rule.at(
@@ -38,6 +40,7 @@ def _finding(rule: Rule, q: Inside, w: Witness, helps: tuple[str, ...]) -> Diagn
         f"{q.what} is accessed at {at}, its size is {size}: {listed(w.shown)}",
         facts={"first": w.value, "last": last, "size": size, **w.shown},
         helps=helps,
+        fix=strict_comparison(ctx, q, LESS_EFFORT) if q.conditional else None,
     )
 
 

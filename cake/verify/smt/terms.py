@@ -8,6 +8,7 @@ here: whether they fit into 32 bits is a question of its own.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import z3
@@ -35,20 +36,25 @@ _COMPARE: dict[str, Any] = {
 }
 assert set(_COMPARE) > COMPARISONS
 
+STRICT = {"le": "lt", "ge": "gt"}
+"""What a comparison that admits equality becomes without it."""
+
 
 class Terms:
     """The terms of one thread of one CTA.
 
     Two instances with different ``side`` share sizes and scalar parameters and nothing else.
     ``rules``: what holds of the variables made so far. ``from_data``: whether one of them comes
-    from memory or is not followed, so that its value here may never occur.
+    from memory or is not followed, so that its value here may never occur. ``strict``: identities
+    of comparisons that are read as strict ones.
     """
 
-    def __init__(self, ctx: Context, side: str = "") -> None:
+    def __init__(self, ctx: Context, side: str = "", strict: Collection[int] = ()) -> None:
         self.integers = ctx.integers
         self.program = ctx.program
         self.cluster = ctx.cluster
         self.side = side
+        self.strict = strict
         self.rules: list[Term] = []
         self.from_data = False
         self.variables: dict[str, Term] = {}
@@ -193,6 +199,14 @@ class Terms:
             first, last = 0, self.cluster - 1
         return [variable >= first, variable <= last]
 
+    def _compared(self, e: Expr) -> Term | None:
+        """An operand of a comparison; None if it is unsigned and may have wrapped below 0."""
+        p = self.integers.poly(e)
+        unsigned = isinstance(e.type, Scalar) and e.type.dtype.kind == "uint"
+        if p is None or (unsigned and not self.integers.proved(p)):
+            return None
+        return self.of(p)
+
     def truth(self, e: Expr) -> Term:
         """The term of a condition; one that is not followed is a variable."""
         e = self.integers.meanings.get(id(e), e)
@@ -212,8 +226,9 @@ class Terms:
             parts = [self.truth(a) for a in args]
             return {"and_": z3.And, "or_": z3.Or, "not_": z3.Not}[e.op](*parts)
         if e.op in _COMPARE and len(args) == 2:
-            a, b = self._integer(args[0]), self._integer(args[1])
-            return None if a is None or b is None else _COMPARE[e.op](a, b)
+            a, b = self._compared(args[0]), self._compared(args[1])
+            op = STRICT.get(e.op, e.op) if id(e) in self.strict else e.op
+            return None if a is None or b is None else _COMPARE[op](a, b)
         return None
 
 
