@@ -47,7 +47,7 @@ def assign(
     HEAD: meta(48, 64, 96, 144, 192) = 96,
     BN: meta(64, 128, 256) = 128,
     STAGES: meta(2, 3, 4) = 3,
-    GROUP: meta(1, 2, 4, 8) = 4,
+    GROUP: meta(1, 2, 4, 8) = 2,
 ):
     BM = 64 * WG
     require(D <= DP, HEAD < DP)
