@@ -158,6 +158,18 @@ def test_the_gpu_on_every_kind_of_gates(
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("meta", [{"PARTS": 2}, {"TILE": 48}, {"TILE": 32, "STAGES": 1}], ids=str)
+def test_other_tiles_and_halves_of_the_state_on_the_gpu(meta: dict[str, Any]) -> None:
+    pytest.importorskip("torch")
+    for bounded in (0, 1):
+        dims = shape("17+0+133+65", 6, bounded=bounded)
+        launch = shipped.Launcher("kda_prefill", dims, **meta)
+        for family in ("normal", "trained", "strong_gates", "nan"):
+            result = launch.judged(family)
+            assert result.ok, f"{family}: {result.detail}"
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("family", ["normal", "trained", "closed_gates", "equal_keys"])
 def test_states_do_not_drift_over_long_sequences(family: str) -> None:
     pytest.importorskip("torch")

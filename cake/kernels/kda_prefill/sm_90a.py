@@ -23,7 +23,6 @@ Only the factors of L and M with a bound, which may be as large as 2^64, are bf1
 
 LOG2E = 1.4426950408889634
 CHUNK = 16
-COLUMNS = 16
 SAFE_BOUND = -5.5
 """8 decays of 2^(-5.5 log2(e)) and their inverse, squared, are finite numbers."""
 
@@ -49,12 +48,33 @@ def inverse_power(x):
 @cake.inline
 def log2_decay(x, bounded, bound, factor):
     """Log2 of decays from logits times log2(e), and times ``factor`` if they are bounded."""
-    a = fragment(f32, (CHUNK, COLUMNS))
+    a = x
     if bounded:
         a = rcp(1.0 + exp2(-x)) * bound
     else:
         a = (max(x, 0.0) + log2(1.0 + exp2(-abs(x)))) * -factor
     return a
+
+
+@cake.inline
+def masked(x, rest):
+    """``x`` with zeros from row ``rest`` on; whole chunks pay nothing."""
+    made = x
+    if rest < CHUNK:
+        made = select(row_index(CHUNK) < rest, x, 0.0)
+    return made
+
+
+@cake.inline
+def rounded(a):
+    """Log decays as a right operand."""
+    return b_operand(cast(a, bf16))
+
+
+@cake.inline
+def remainder(a):
+    """What ``rounded`` leaves of log decays."""
+    return b_operand(cast(a - cast(cast(a, bf16), f32), bf16))
 
 
 @cake.inline
@@ -74,20 +94,20 @@ def within_half(i, j, size):
 
 
 @cake.inline
-def product(matrix, high, low):
-    """The sums of log decays (high + low, 16 x COLUMNS) that the rows of ``matrix`` choose."""
-    made = fragment(f32, (CHUNK, COLUMNS), fill=0.0)
+def product(matrix, high, low, columns_):
+    """The sums of log decays (high + low, 16 x columns_) that the rows of ``matrix`` choose."""
+    made = fragment(f32, (CHUNK, columns_), fill=0.0)
     mma(made, matrix, high)
     mma(made, matrix, low)
     return made
 
 
 @cake.inline
-def row_of_half(x, half):
-    """A row of ``x`` (16 x COLUMNS), whose rows 0 to 7 are equal, and 8 to 15."""
-    made = col_vector(f32, COLUMNS)
+def row_of_half(x, half, columns_):
+    """A row of ``x`` (16 x columns_), whose rows 0 to 7 are equal, and 8 to 15."""
+    made = col_vector(f32, columns_)
     to, given = lanes(made), lanes(x)
-    for i in static_range(COLUMNS // 8):
+    for i in static_range(columns_ // 8):
         for j in static_range(2):
             to[2 * i + j] = given[4 * i + 2 * half + j]
     return made
@@ -161,10 +181,12 @@ def kda_prefill(
     M = smem(f16, (TILE, CHUNK), stages=2, swizzle=32)
     DECAY = smem(f32, (WARPS, 128), stages=2)
     BETA = smem(f32, (WARPS, CHUNK), stages=2)
-    L = smem(f32, (WARPS, CHUNK, CHUNK))
+    L = smem(f32, (PARTS * WARPS, CHUNK, CHUNK))
+    if PARTS == 2:
+        SQUARES = smem(f32, (PARTS * WARPS, 2, CHUNK))
     BIAS = smem(f32, (128,))
     math = role(warpgroups=2 // PARTS, regs=152)
-    prepare = role(warps=WARPS, regs=184)
+    prepare = role(warps=PARTS * WARPS, regs=184 if PARTS == 1 else 168)
     copy = role(warps=1, regs=24)
     raw = pipeline(K, Q, G, producer=copy, consumer=prepare)
     vs = pipeline(V, producer=copy, consumer=math)
@@ -184,14 +206,17 @@ def kda_prefill(
     with prepare as u:
         first = clamped(load(cu[n]), T)
         count = clamped(load(cu[n + 1]), T) - first
-        row = u * CHUNK
+        m, base = u // PARTS, u % PARTS * WIDTH
+        row = m * CHUNK
         kf, qf = 2 * row, 2 * row + CHUNK
         factor = exp2(load(a_log[h]) * LOG2E)
+        bound = lower_bound * LOG2E
         scale = select(bounded != 0, factor * LOG2E, LOG2E)
         if u == 0:
             for i in range(lane(), 128, 32):
                 store(BIAS[i], load(dt_bias[h, i]) * scale)
         role_sync()
+        other = u + 1 - u % 2 * 2
         tight = bounded != 0 and lower_bound >= SAFE_BOUND
         later, earlier = row_index(CHUNK), col_index(CHUNK)
         same_half = chosen(later // 8 == earlier // 8)
@@ -200,84 +225,100 @@ def kda_prefill(
             r = wait(raw)
             s = acquire(chunks)
             rest = count - t - row
-            if rest > 0:
-                inside = later < rest
-                if lane() < CHUNK:
-                    token = first + t + row + lane()
-                    b = 0.0
-                    if lane() < rest and 0 <= token < T:
-                        b = sigmoid(cast(load(beta[token, h]), f32))
-                    store(BETA[s][u, lane()], b)
+            if u % PARTS == 0 and lane() < CHUNK:
+                token = first + t + row + lane()
+                b = 0.0
+                if lane() < rest and 0 <= token < T:
+                    b = sigmoid(cast(load(beta[token, h]), f32))
+                store(BETA[s][m, lane()], b)
+            ksum = fragment(f32, (CHUNK, 32), fill=0.0)
+            qsum = fragment(f32, (CHUNK, 32), fill=0.0)
+            for c in range(base, base + WIDTH, 32):
+                x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 32]), f32)
+                ksum = fma(x, x, ksum)
+                y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 32]), f32)
+                qsum = fma(y, y, qsum)
+            knorm = reduce_quad(reduce_rows(ksum, "sum"), "sum")
+            qnorm = reduce_quad(reduce_rows(qsum, "sum"), "sum")
+            if PARTS == 2:
+                store(SQUARES[u, 0], knorm)
+                store(SQUARES[u, 1], qnorm)
+                role_sync()
+                knorm = knorm + rows(SQUARES[other, 0])
+                qnorm = qnorm + rows(SQUARES[other, 1])
+            else:
                 unit_sync()
-                ksum = fragment(f32, (CHUNK, COLUMNS), fill=0.0)
-                qsum = fragment(f32, (CHUNK, COLUMNS), fill=0.0)
-                for c in range(0, 128, COLUMNS):
-                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    ksum = fma(x, x, ksum)
-                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    qsum = fma(y, y, qsum)
-                knorm = rsqrt(reduce_quad(reduce_rows(ksum, "sum"), "sum") + 1e-6)
-                qnorm = rsqrt(reduce_quad(reduce_rows(qsum, "sum"), "sum") + 1e-6)
-                kk8 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                kk4 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                kk2 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                kk1 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                qk8 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                qk4 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                qk2 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                qk1 = fragment(f32, (CHUNK, CHUNK), fill=0.0)
+            knorm, qnorm = rsqrt(knorm + 1e-6), rsqrt(qnorm + 1e-6)
+            kk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
+            qk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
+            if tight:
+                for c in range(base, base + WIDTH, 32):
+                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 32]), f32)
+                    x = fma(x, scale, cols(BIAS[c : c + 32]))
+                    a = masked(rcp(1.0 + exp2(-x)) * bound, rest)
+                    high, low = rounded(a), remainder(a)
+                    halves = product(same_half, high, low, 32)
+                    begin, rise = exp2(row_of_half(halves, 0, 32)), exp2(row_of_half(halves, 1, 32))
+                    store(DECAY[s][m, c : c + 32], begin * rise)
+                    e = product(from_middle, high, low, 32)
+                    power = exp2(e)
+                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 32]), f32)
+                    x = masked(x * knorm, rest)
+                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 32]), f32)
+                    y = masked(y * qnorm, rest)
+                    x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
+                    right = b_operand(cast(x_r, bf16), transposed=True)
+                    mma(kk, cast(x_k, bf16), right)
+                    mma(qk, cast(x_q, bf16), right)
+                    stmatrix(KQ[s][kf : kf + CHUNK, c : c + 32], cast(x_k * begin, f16))
+                    stmatrix(KQ[s][qf : qf + CHUNK, c : c + 32], cast(x_q * begin, f16))
+                    stmatrix(KR[s][row : row + CHUNK, c : c + 32], cast(x_r * rise, f16))
+                kk = select(earlier < later, kk, 0.0)
+                qk = select(earlier <= later, qk, 0.0)
+            else:
+                kk8, kk4, kk2, kk1 = kk, kk, kk, kk
+                qk8, qk4, qk2, qk1 = kk, kk, kk, kk
                 own = row_vector(f32, CHUNK, fill=0.0, partial=True)
-                for c in range(0, 128, COLUMNS):
-                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + COLUMNS]), f32)
-                    x = fma(x, scale, cols(BIAS[c : c + COLUMNS]))
-                    a = log2_decay(x, bounded != 0, lower_bound * LOG2E, factor)
-                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + COLUMNS]), f32) * knorm
-                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + COLUMNS]), f32) * qnorm
-                    if rest < CHUNK:
-                        a = select(inside, a, 0.0)
-                        x = select(inside, x, 0.0)
-                        y = select(inside, y, 0.0)
-                    top = cast(a, bf16)
-                    high, low = b_operand(top), b_operand(cast(a - cast(top, f32), bf16))
-                    halves = product(same_half, high, low)
-                    begin, rise = exp2(row_of_half(halves, 0)), exp2(row_of_half(halves, 1))
-                    store(DECAY[s][u, c : c + COLUMNS], begin * rise)
-                    e = product(from_middle, high, low)
-                    if tight:
-                        power = exp2(e)
-                        x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
-                        right = b_operand(cast(x_r, bf16), transposed=True)
-                        mma(kk8, cast(x_k, bf16), right)
-                        mma(qk8, cast(x_q, bf16), right)
-                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + COLUMNS], cast(x_k * begin, f16))
-                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + COLUMNS], cast(x_q * begin, f16))
-                        stmatrix(KR[s][row : row + CHUNK, c : c + COLUMNS], cast(x_r * rise, f16))
-                    else:
-                        power = exp2(-abs(e))
-                        add_products(kk8, qk8, x * power, y * power)
-                        power = exp2(product(chosen(within_half(later, earlier, 4)), high, low))
-                        add_products(kk4, qk4, x * power, y * power)
-                        power = exp2(product(chosen(within_half(later, earlier, 2)), high, low))
-                        add_products(kk2, qk2, x * power, y * power)
-                        power = exp2(product(chosen(within_half(later, earlier, 1)), high, low))
-                        add_products(kk1, qk1, x * power, y * power)
-                        own = own + reduce_rows(x * y, "sum")
-                        power = exp2(product(chosen(earlier <= later), high, low))
-                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + COLUMNS], cast(x * power, f16))
-                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + COLUMNS], cast(y * power, f16))
-                        power = exp2(product(chosen(earlier > later), high, low))
-                        stmatrix(KR[s][row : row + CHUNK, c : c + COLUMNS], cast(x * power, f16))
-                kk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                qk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                if tight:
-                    kk = select(earlier < later, kk8, kk)
-                    qk = select(earlier <= later, qk8, qk)
-                else:
-                    qk = select(earlier == later, reduce_quad(own, "sum"), qk)
-                    kk = merged(kk8, merged(kk4, merged(kk2, merged(kk1, kk, 1), 2), 4), 8)
-                    qk = merged(qk8, merged(qk4, merged(qk2, merged(qk1, qk, 1), 2), 4), 8)
+                for c in range(base, base + WIDTH, 16):
+                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 16]), f32)
+                    x = fma(x, scale, cols(BIAS[c : c + 16]))
+                    a = masked(log2_decay(x, bounded != 0, bound, factor), rest)
+                    high, low = rounded(a), remainder(a)
+                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 16]), f32)
+                    x = masked(x * knorm, rest)
+                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 16]), f32)
+                    y = masked(y * qnorm, rest)
+                    own = own + reduce_rows(x * y, "sum")
+                    power = exp2(-abs(product(from_middle, high, low, 16)))
+                    add_products(kk8, qk8, x * power, y * power)
+                    power = exp2(product(chosen(within_half(later, earlier, 4)), high, low, 16))
+                    add_products(kk4, qk4, x * power, y * power)
+                    power = exp2(product(chosen(within_half(later, earlier, 2)), high, low, 16))
+                    add_products(kk2, qk2, x * power, y * power)
+                    power = exp2(product(chosen(within_half(later, earlier, 1)), high, low, 16))
+                    add_products(kk1, qk1, x * power, y * power)
+                    before = product(chosen(earlier <= later), high, low, 16)
+                    power = exp2(before)
+                    stmatrix(KQ[s][kf : kf + CHUNK, c : c + 16], cast(x * power, f16))
+                    stmatrix(KQ[s][qf : qf + CHUNK, c : c + 16], cast(y * power, f16))
+                    after = product(chosen(earlier > later), high, low, 16)
+                    stmatrix(KR[s][row : row + CHUNK, c : c + 16], cast(x * exp2(after), f16))
+                    whole = before + after
+                    store(DECAY[s][m, c : c + 16], exp2(row_of_half(whole, 0, 16)))
+                qk = select(earlier == later, reduce_quad(own, "sum"), qk)
+                kk = merged(kk8, merged(kk4, merged(kk2, merged(kk1, kk, 1), 2), 4), 8)
+                qk = merged(qk8, merged(qk4, merged(qk2, merged(qk1, qk, 1), 2), 4), 8)
+            if PARTS == 2:
+                # The even warp of a chunk goes on with the keys' products, the odd with the queries'.
+                store(L[u], select(u % 2 == 0, qk, kk))
+                role_sync()
+                theirs = load_tile(L[other])
+                kk, qk = kk + theirs, qk + theirs
+                role_sync()
+            if u % PARTS == PARTS - 1:
                 stmatrix(M[s][row : row + CHUNK], cast(qk, f16))
-                store(L[u], kk * rows(BETA[s][u]))
+            if u % PARTS == 0:
+                store(L[u], kk * rows(BETA[s][m]))
                 unit_sync()
                 column = inverse_column(L, u)
                 if lane() < CHUNK:

@@ -47,7 +47,9 @@ def _standard(family: str, problem: Problem, rng: np.random.Generator) -> dict[s
 
 
 def _closed(problem: Problem, made: dict[str, Array]) -> None:
-    made["g"] = np.full(problem.shape_of("g"), -8.0)
+    """Decays of 0.9983 a token, in either form of the gate."""
+    logit = -8.0 if problem.parameters["bounded"] else -6.4
+    made["g"] = np.full(problem.shape_of("g"), logit)
     made["a_log"] = np.zeros(problem.shape_of("a_log"))
     made["dt_bias"] = np.zeros(problem.shape_of("dt_bias"))
 
