@@ -1,8 +1,8 @@
 """One mutant on the GPU, in a process that may hang: says what it is doing, line by line.
 
 Reads a request from standard input: ``text``, ``workload``, ``shapes`` and ``rounds``. Writes JSON
-lines: ``{"state": "built"}``, ``{"state": "launched", ...}`` before each launch, and at the end one
-with ``state`` ``right``, ``wrong``, ``no build`` or ``error`` and ``detail``.
+lines with ``state`` ``built``, ``launched`` before and ``answered`` after each launch, and at the end
+``right``, ``wrong``, ``no build`` or ``error`` with ``detail``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ def _run(request: Mapping[str, Any]) -> dict[str, Any]:
         except Refused:
             continue
         for seed in range(request["rounds"]):
-            _say(state="launched", problem=str(instance.dims), round=seed)
             wrong = _trial(runner, instance, seed)
             ran += 1
             if wrong is not None:
@@ -88,8 +87,10 @@ def _trial(runner: IrRunner, instance: Problem, seed: int) -> str | None:
         if not t.is_input
     }
     arrays = {name: _upload(a) for name, a in {**inputs, **outputs}.items()}
+    _say(state="launched", problem=str(dict(instance.dims)), round=seed)
     runner.run(arrays)
     checked(driver.driver().cuCtxSynchronize(), "the kernel")
+    _say(state="answered")
     for name, host in outputs.items():
         _download(arrays[name], host)
     result = compare(contract, shape, instance.dtype, inputs, outputs)
