@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cake.lang.elaborate import parse
 from cake.verify.phase.expand import Expander
-from cake.verify.phase.scenarios import MAX_CHOICES, Chooser, Scenario, Scenarios, choosers
+from cake.verify.phase.scenarios import MAX_CHOICES, Chooser, Scenario, Scenarios, choosers, implied
 from tests.verify_phase.schedules import EXCHANGE, GEMM, LENGTHS, RAW, edited
 
 
@@ -30,6 +30,17 @@ def test_every_desired_trip_count_occurs() -> None:
     assert {1, 2, 3, 4, 6, 7} <= filled
     assert {0, 1, 2, 3, 4, 6, 7} <= used
     assert 0 not in filled  # require(K > 0)
+
+
+def test_what_is_passed_over_is_the_beginning_of_a_longer_walk_of_the_same_tiles() -> None:
+    every = list(scenarios(GEMM).all())
+    skipped = implied(every)
+    run = [s for number, s in enumerate(every) if number not in skipped]
+    assert len(run) < len(every) * 2 / 3
+    for number in skipped:
+        s = every[number]
+        assert any(r.kind == s.kind and r.tiles >= s.tiles for r in run)
+    assert all(s in run for s in every if s.kind is None)
 
 
 def test_one_to_three_tiles_occur_with_short_and_long_loops() -> None:

@@ -16,9 +16,10 @@ from cake.ir.program import Program
 from cake.verify.phase.codes import UNFENCED_OVERWRITE
 from cake.verify.phase.expand import Expander
 from cake.verify.phase.findings import no_slot
+from cake.verify.phase.outcome import Outcome
 from cake.verify.phase.report import diagnostics, undecided
 from cake.verify.phase.run import run
-from cake.verify.phase.scenarios import Scenario, Scenarios, choosers
+from cake.verify.phase.scenarios import Scenario, Scenarios, choosers, implied
 from cake.verify.phase.unit import Beyond, NoSlot
 
 CONTESTED = (UNFENCED_OVERWRITE.code,)
@@ -42,42 +43,64 @@ def check(program: Program, *, level: Literal["strict", "idiom"] = "strict") -> 
         last), and ``trace``: the events that lead there, each as [actor, action, object, phase,
         line].
     """
-    notes: dict[tuple[str, str], Diagnostic] = {}
-    uncovered: dict[str, None] = {}
-    expander = Expander(program)
-    scenarios = Scenarios(expander)
-    steady: dict[object, int] = {}
-    for scenario in scenarios.all():
-        if scenario.tiles > steady.get(scenario.kind, scenario.tiles):
-            continue
-        settled = expander.regular and scenario.kind is not None
+    return _Search(program, level).result()
+
+
+class _Search:
+    """The runs of one program. ``notes`` are findings that are no errors."""
+
+    def __init__(self, program: Program, level: Literal["strict", "idiom"]) -> None:
+        self.level = level
+        self.expander = Expander(program)
+        self.scenarios = Scenarios(self.expander)
+        self.notes: dict[tuple[str, str], Diagnostic] = {}
+        self.uncovered: dict[str, None] = {}
+        self.steady: dict[object, int] = {}
+
+    def result(self) -> Found:
+        """Run what decides; if that finds an error, what is smaller and shows it as well."""
+        every = list(self.scenarios.all())
+        passed_over = implied(every)
+        for number, scenario in enumerate(every):
+            if number in passed_over:
+                continue
+            errors = self._errors(scenario)
+            if errors:
+                smaller = (self._errors(s) for s in every[:number] if s is not scenario)
+                return next(filter(None, smaller), errors), tuple(self.uncovered)
+        return tuple(self.notes.values()), tuple(self.uncovered)
+
+    def _errors(self, scenario: Scenario) -> tuple[Diagnostic, ...]:
+        """The findings of the first run of a scenario that has errors."""
+        if scenario.tiles > self.steady.get(scenario.kind, scenario.tiles):
+            return ()
+        settled = self.expander.regular and scenario.kind is not None
         try:
-            for chooser in choosers(scenarios.data_options()):
-                outcome = run(expander.expand(scenario.ctas, chooser))
-                facts = {} if outcome.clean else _facts(scenario, scenarios)
-                found = [
-                    _at_level(d, level)
-                    for d in diagnostics(outcome, _where(scenario), facts, expander.loops)
-                ]
-                uncovered |= dict.fromkeys(undecided(outcome))
+            for chooser in choosers(self.scenarios.data_options()):
+                outcome = run(self.expander.expand(scenario.ctas, chooser))
+                found = self._found(scenario, outcome)
+                self.uncovered |= dict.fromkeys(undecided(outcome))
                 if found and (roles := chooser.disagreeing()) is not None:
-                    uncovered[f"whether the data agree that roles {' and '.join(roles)} read"] = (
-                        None
-                    )
+                    what = f"whether the data agree that roles {' and '.join(roles)} read"
+                    self.uncovered[what] = None
                     continue
                 if any(d.severity is Severity.ERROR for d in found):
-                    return tuple(found), tuple(uncovered)
-                notes |= {(d.code, str(d.span)): d for d in found}
+                    return found
+                self.notes |= {(d.code, str(d.span)): d for d in found}
                 settled = settled and outcome.steady
-        except NoSlot as found_none:
-            facts = _facts(scenario, scenarios)
-            return (no_slot(found_none, _where(scenario), facts),), tuple(uncovered)
+        except NoSlot as cause:
+            return (no_slot(cause, _where(scenario), _facts(scenario, self.scenarios)),)
         except Beyond as reason:
-            uncovered[f"phase simulation: {reason}"] = None
-            continue
+            self.uncovered[f"phase simulation: {reason}"] = None
+            return ()
         if settled:
-            steady.setdefault(scenario.kind, scenario.tiles)
-    return tuple(notes.values()), tuple(uncovered)
+            self.steady.setdefault(scenario.kind, scenario.tiles)
+        return ()
+
+    def _found(self, scenario: Scenario, outcome: Outcome) -> tuple[Diagnostic, ...]:
+        facts = {} if outcome.clean else _facts(scenario, self.scenarios)
+        found = diagnostics(outcome, _where(scenario), facts, self.expander.loops)
+        return tuple(_at_level(d, self.level) for d in found)
 
 
 def _at_level(d: Diagnostic, level: Literal["strict", "idiom"]) -> Diagnostic:

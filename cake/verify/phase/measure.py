@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cake.ir.nodes import Call, Expr, For, ResourceRef, TileLoop, View, walk_exprs
 from cake.ir.program import Barrier, NamedBarrier, Pipeline, Program, Smem
-from cake.verify.phase.outline import Act, Branch, Let, Node, Repeat, Ring
+from cake.verify.phase.outline import Act, Branch, Let, Node, Repeat, Ring, scalars_in
 from cake.verify.phase.scalars import UNKNOWN, Compiler, UnitState, Value
 
 
@@ -74,6 +74,52 @@ class Measure:
             if all(isinstance(b, int) for b in bounds) and bounds[2] > 0:
                 self.found.trips.setdefault(id(s), len(range(*bounds)))
         self.block(n.body)
+
+
+def control(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Loops and conditions of an outline, with the scalars from which they follow."""
+    lets = list(_lets(nodes))
+    needed = {n for e in _decisions(nodes) for n in scalars_in((e,))}
+    before = -1
+    while len(needed) != before:
+        before = len(needed)
+        for let in lets:
+            if not needed.isdisjoint(let.targets):
+                needed.update(scalars_in((let.value,)))
+    return tuple(_kept(nodes, needed))
+
+
+def _kept(nodes: Iterable[Node], needed: set[str]) -> Iterator[Node]:
+    for n in nodes:
+        if isinstance(n, Branch):
+            then, orelse = _kept(n.then, needed), _kept(n.orelse, needed)
+            yield replace(n, then=tuple(then), orelse=tuple(orelse))
+        elif isinstance(n, Repeat):
+            yield replace(n, body=tuple(_kept(n.body, needed)))
+        elif isinstance(n, Let) and not needed.isdisjoint(n.targets):
+            yield n
+
+
+def _lets(nodes: Iterable[Node]) -> Iterator[Let]:
+    for n in nodes:
+        if isinstance(n, Let):
+            yield n
+        elif isinstance(n, Branch):
+            yield from _lets((*n.then, *n.orelse))
+        elif isinstance(n, Repeat):
+            yield from _lets(n.body)
+
+
+def _decisions(nodes: Iterable[Node]) -> Iterator[Expr]:
+    """Conditions and ranges of loops."""
+    for n in nodes:
+        if isinstance(n, Branch):
+            yield n.stmt.cond
+            yield from _decisions((*n.then, *n.orelse))
+        elif isinstance(n, Repeat):
+            if isinstance(n.stmt, For):
+                yield from (n.stmt.start, n.stmt.stop, n.stmt.step)
+            yield from _decisions(n.body)
 
 
 def heads(nodes: Iterable[Node]) -> Iterator[Expr]:

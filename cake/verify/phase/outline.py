@@ -191,12 +191,12 @@ class _RoleOutline:
         sources: list[tuple[frozenset[str], frozenset[str]]] = []
         for s in walk_stmts(body):
             if self._weight(s):
-                names.update(_names(_heads(s)))
+                names.update(scalars_in(_heads(s)))
             for call in self._calls(s):
-                names.update(_names(a for a in call.args if a is not None))
+                names.update(scalars_in(a for a in call.args if a is not None))
             if isinstance(s, Assign):
-                sources.append((frozenset(s.targets), frozenset(_names((s.value,)))))
-            elif heads := frozenset(_names(_heads(s))):
+                sources.append((frozenset(s.targets), frozenset(scalars_in((s.value,)))))
+            elif heads := frozenset(scalars_in(_heads(s))):
                 inside = (x for b in child_blocks(s) for x in walk_stmts(b))
                 targets = frozenset(t for x in inside if isinstance(x, Assign) for t in x.targets)
                 sources.append((targets, heads))
@@ -275,7 +275,8 @@ def _heads(s: Stmt) -> tuple[Expr, ...]:
     return (s.start, s.stop, s.step) if isinstance(s, For) else ()
 
 
-def _names(expressions: Iterable[Expr]) -> Iterator[str]:
+def scalars_in(expressions: Iterable[Expr]) -> Iterator[str]:
+    """The scalars that expressions mention."""
     for e in expressions:
         for x in (e, *walk_exprs(e)):
             if isinstance(x, VarRef) and not is_array(x.type):

@@ -140,5 +140,5 @@ def united(a: Region, b: Region) -> Region | None:
     if a == b:
         return a
     if a.exact and b.exact and isinstance(a.cells, int) and isinstance(b.cells, int):
-        return Region(a.cells | b.cells)
+        return a if not b.cells & ~a.cells else Region(a.cells | b.cells)
     return None

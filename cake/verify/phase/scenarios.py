@@ -14,7 +14,7 @@ from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.phase.expand import Expander
 from cake.verify.phase.measure import NoData
 from cake.verify.phase.scalars import UnitState
-from cake.verify.phase.sizes import Sizes
+from cake.verify.phase.sizes import FEW_TILES, Sizes
 from cake.verify.phase.walk import Cta
 
 MAX_ORDERS = 24
@@ -121,6 +121,25 @@ def choosers(options: Sequence[int]) -> Iterator[Chooser]:
             return
         chooser = Chooser(options, script)
         yield chooser
+
+
+def implied(scenarios: Sequence[Scenario]) -> set[int]:
+    """Numbers of scenarios in which nothing happens that others do not show.
+
+    A CTA that walks fewer tiles of one kind begins as one does that walks more of them, and ends
+    its last tile as that one ends its own.
+    """
+    longest: dict[object, int] = {}
+    for number, s in enumerate(scenarios):
+        if s.kind is not None and s.tiles <= FEW_TILES:
+            best = longest.get(s.kind)
+            if best is None or s.tiles > scenarios[best].tiles:
+                longest[s.kind] = number
+    return {
+        number
+        for number, s in enumerate(scenarios)
+        if s.tiles <= FEW_TILES and longest.get(s.kind, number) != number
+    }
 
 
 class Scenarios:

@@ -16,7 +16,7 @@ from cake.ir.nodes import Const, Expr, For, TileLoop, walk_exprs
 from cake.ir.program import Grid, Program, ScalarParam, Tiles
 from cake.ops.raster import tile_at, walk_length, walk_of
 from cake.verify.phase.expand import Expander
-from cake.verify.phase.measure import Measure, NoData, Profile, heads, stages
+from cake.verify.phase.measure import Measure, NoData, Profile, control, heads, stages
 from cake.verify.phase.outline import Branch, Node, Repeat, Weight
 from cake.verify.phase.scalars import UnitState
 
@@ -42,6 +42,7 @@ class Sizes:
         """Lines of the loops through phases."""
         self.stages: set[int] = set()
         """Stages and slots of what persistent loops step through."""
+        self.control = {role: control(nodes) for role, nodes in expander.outlines.items()}
         for nodes in expander.outlines.values():
             self._loops(nodes)
         self.units = sorted(set(self._units()))
@@ -118,7 +119,7 @@ class Sizes:
                 variables[body.unit] = 0
             unit = UnitState(1, state.rank, NoData(), variables)
             walk = Measure(self.expander.compiler, unit, tile, found)
-            walk.block(self.expander.outlines[body.role])
+            walk.block(self.control[body.role])
         return found
 
     # -- choosing ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Stretch:
     """
 
     end: int = 0
-    at: dict[tuple[Span, Key, str], int] = field(default_factory=dict)
+    at: dict[tuple[int, Key, str], int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -95,14 +95,20 @@ class Unit:
         events, stretch = self.lists[part], self.stretches[part]
         if len(events) != stretch.end:
             stretch.at.clear()
-        key = (place, access.key, access.action)
-        before = events[stretch.at[key]] if key in stretch.at else None
+        # By identity: a statement has one place, and places are slow to hash.
+        key = (id(place), access.key, access.action)
+        at = stretch.at.get(key)
+        before = None if at is None else events[at]
         if isinstance(before, Touch):
+            assert at is not None
             (old,) = before.accesses
             region = united(old.region, access.region)
+            value = old.value if old.value == access.value else None
+            if region is old.region and value == old.value:
+                return
             if region is not None:
-                value = old.value if old.value == access.value else None
-                events[stretch.at[key]] = Touch(place, (replace(old, region=region, value=value),))
+                both = Access(old.key, region, old.action, old.proxy, old.instance, value)
+                events[at] = Touch(place, (both,))
                 return
         stretch.at[key] = len(events)
         events.append(Touch(place, (access,)))
