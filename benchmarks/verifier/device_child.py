@@ -1,8 +1,8 @@
 """One mutant on the GPU, in a process that may hang: says what it is doing, line by line.
 
 Reads a request from standard input: ``text``, ``workload``, ``shapes`` and ``rounds``. Writes JSON
-lines with ``state`` ``built``, ``launched`` before and ``answered`` after each launch, and at the end
-``right``, ``wrong``, ``no build`` or ``error`` with ``detail``.
+lines with ``state`` ``built``, ``launched`` before and ``answered`` after each launch, and at the
+end ``right``, ``wrong``, ``no build`` or ``error`` with ``detail``.
 """
 
 from __future__ import annotations
