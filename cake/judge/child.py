@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from cake.judge import sandbox
+from cake.judge.nursery import Stillborn, WorkerProcess, start
 from cake.judge.protocol import LINE_LIMIT, Message, ProtocolError, from_line, to_line
-from cake.judge.records import encode
 from cake.judge.sandbox import Confinement
 
 OUTPUT_LIMIT = 1 << 20  # bytes on stdout and stderr together
@@ -26,22 +23,6 @@ POLL_SECONDS = 0.1
 KILL_SECONDS = 2
 READ_BYTES = 1 << 16
 CLOSING_SECONDS = 0.5  # between the end of a process's pipes and its own
-
-
-_PASSED_ON = (
-    *(
-        "PATH",
-        "LD_LIBRARY_PATH",
-        "VIRTUAL_ENV",
-        "PYTHONHOME",
-        "LANG",
-        "LC_",
-        "TZ",
-        "HOME",
-        "TMPDIR",
-    ),
-    *("CUDA_", "NVIDIA_", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
-)
 
 
 class ChildHang(Exception):
@@ -56,22 +37,26 @@ class Child:
     """A worker process in a process group of its own. A context manager: on the way out the whole
     group is killed, whatever it is doing."""
 
-    def __init__(self, confinement: Confinement | None = None) -> None:
+    def __init__(self, confinement: Confinement | None = None, modules: Sequence[str] = ()) -> None:
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
-        self._process = subprocess.Popen(
-            _command(confinement, request_read, reply_write),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(request_read, reply_write),
-            start_new_session=True,
-            env=_environment(confined=confinement is not None),
-        )
-        os.close(request_read)
-        os.close(reply_write)
-        assert self._process.stdout is not None
-        self._output_fd = self._process.stdout.fileno()
+        self._output_fd, output_write = os.pipe()
+        self._process: WorkerProcess | None = None
+        self._tail: deque[bytes] = deque()
+        self._failure = ""
+        try:
+            self._process = start(
+                confinement,
+                modules,
+                requests=request_read,
+                replies=reply_write,
+                output=output_write,
+            )
+        except Stillborn as failure:
+            self._failure = str(failure)
+            self._tail.append(failure.output.encode())
+        for handle in (request_read, reply_write, output_write):
+            os.close(handle)
         self._selector = selectors.DefaultSelector()
         for fd in (self._request, self._reply, self._output_fd):
             os.set_blocking(fd, False)
@@ -80,7 +65,6 @@ class Child:
         self._outgoing = b""
         self._pending = b""
         self._printed = 0
-        self._tail: deque[bytes] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -97,10 +81,10 @@ class Child:
         """Kill the group and free the pipes."""
         self._kill()
         self._selector.close()
-        os.close(self._request)
-        os.close(self._reply)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        for handle in (self._request, self._reply, self._output_fd):
+            os.close(handle)
+        if self._process is not None:
+            self._process.close()
 
     @property
     def output(self) -> str:
@@ -113,6 +97,8 @@ class Child:
         Raises :class:`ChildHang` after ``seconds``, :class:`ChildDied` if the child ends or
         floods its output, :class:`ProtocolError` if it answers with something else.
         """
+        if self._process is None:
+            raise ChildDied(f"{self._failure} before its answer")
         deadline = time.monotonic() + seconds
         if not self._outgoing:
             self._selector.register(self._request, selectors.EVENT_WRITE)
@@ -129,6 +115,7 @@ class Child:
     def _wait(self, seconds: float) -> None:
         """Move what the pipes take and give within ``seconds``. The process is looked at first:
         what it wrote before its end is then still read."""
+        assert self._process is not None
         ended = self._process.poll()
         closed = answering = False
         for key, _ in self._selector.select(seconds):
@@ -179,19 +166,12 @@ class Child:
             raise ChildDied(f"the process printed more than {OUTPUT_LIMIT} bytes")
 
     def _kill(self) -> None:
-        # Its own children are in the same group, unless they left it.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process is None:
+            return
+        self._process.kill()
         # A process stuck in the driver cannot be reaped; waiting longer would hang the parent.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=KILL_SECONDS)
-
-
-def _command(confinement: Confinement | None, read_fd: int, write_fd: int) -> list[str]:
-    pipes = [str(read_fd), str(write_fd)]
-    if confinement is None:
-        return [sys.executable, "-P", "-m", "cake.judge.worker", *pipes]
-    return [sys.executable, "-P", sandbox.__file__, *pipes, json.dumps(encode(confinement))]
 
 
 def _ending(code: int) -> str:
@@ -201,14 +181,3 @@ def _ending(code: int) -> str:
         return f"by {signal.Signals(-code).name}"
     except ValueError:
         return f"by signal {-code}"
-
-
-def _environment(*, confined: bool) -> dict[str, str]:
-    """The parent's environment, with this very package first on the path.
-
-    A confined child sees only what Python and CUDA need of it: variables hold passwords.
-    """
-    root = str(Path(__file__).resolve().parents[2])
-    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {n: v for n, v in os.environ.items() if not confined or n.startswith(_PASSED_ON)}
-    return {**kept, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}

@@ -58,7 +58,8 @@ class Link:
         self._evaluation = evaluation
         self.candidate = candidate
         confinement = confinement_of(evaluation, candidate, scratch)
-        self._child = Child(confinement)
+        modules = _preloaded(evaluation)
+        self._child = Child(confinement, modules)
         try:
             self.environment = self._open()
         except JudgeUnavailable:
@@ -66,7 +67,7 @@ class Link:
             if confinement is None or evaluation.device == "cpu":
                 raise
             # Some drivers do not work in namespaces; the environment then says what is left.
-            self._child = Child(confinement.without_namespaces())
+            self._child = Child(confinement.without_namespaces(), modules)
             self.environment = self._open()
 
     def _open(self) -> Mapping[str, str]:
@@ -120,6 +121,12 @@ class Link:
             raise Stop(answer.status, detail, final=answer.status == "crashed")
         detail = f"the child answered {type(answer).__name__} to {type(message).__name__}"
         raise Stop("crashed", detail, final=True)
+
+
+def _preloaded(evaluation: Evaluation) -> tuple[str, ...]:
+    """What can be imported before the worker is forked: our own plugins, and torch for a GPU."""
+    ours = [name for name in evaluation.plugins if name.startswith("cake.judge.")]
+    return (*ours, *(["torch"] if evaluation.device == "cuda" else []))
 
 
 @contextmanager

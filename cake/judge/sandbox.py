@@ -4,16 +4,14 @@ folders hidden, no sight of other processes.
 
 (namespaces(7), user_namespaces(7), mount_setattr(2), setrlimit(2).)
 
-A process of several threads cannot enter a user namespace, and numpy starts threads when it is
-imported. This file is therefore run by its path, imports nothing of CAKE, and starts the worker
-once it is confined: ``python sandbox.py READ_FD WRITE_FD CONFINEMENT`` (JSON).
+A process of several threads cannot enter a user namespace: workers are confined when they have just
+been forked (:mod:`cake.judge.zygote`), with the one thread that called fork.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import resource
 import signal
@@ -204,11 +202,3 @@ def _end_like(child: int) -> None:
             signal.signal(ended_by, signal.SIG_DFL)
         os.kill(os.getpid(), ended_by)
     os._exit(_BY_SIGNAL + ended_by if code < 0 else code)
-
-
-if __name__ == "__main__":
-    restrain()
-    isolation = confine(Confinement(**json.loads(sys.argv[3])))
-    from cake.judge.worker import main
-
-    main(int(sys.argv[1]), int(sys.argv[2]), isolation)

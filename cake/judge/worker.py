@@ -1,14 +1,12 @@
 """The child process: builds a candidate, runs it on guarded buffers, times it.
 
-Started by the parent as ``python -m cake.judge.worker READ_FD WRITE_FD``, or through
-:mod:`cake.judge.sandbox`. It reports facts; what they amount to, the parent decides.
+Forked by :mod:`cake.judge.zygote`. It reports facts; what they amount to, the parent decides.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,7 +36,6 @@ from cake.judge.protocol import (
     save_arrays,
     to_line,
 )
-from cake.judge.sandbox import NONE, restrain
 from cake.judge.shared import shared_arrays
 from cake.judge.timing import Contender, Stopwatch
 from cake.workloads import Problem, get, problem
@@ -204,8 +201,3 @@ def main(read_fd: int, write_fd: int, isolation: str) -> None:
             replies.flush()
             if isinstance(answer, Failed) and answer.status == "crashed":
                 return
-
-
-if __name__ == "__main__":
-    restrain()
-    main(int(sys.argv[1]), int(sys.argv[2]), NONE)

@@ -31,7 +31,7 @@ def test_a_request_larger_than_a_pipe_arrives_whole():
 def test_a_child_that_does_not_even_read_is_a_hang():
     with Child() as child:
         child.ask(OPEN, 30)
-        os.kill(child._process.pid, signal.SIGSTOP)
+        os.killpg(child._process.pid, signal.SIGSTOP)
         start = time.monotonic()
         with pytest.raises(ChildHang, match=r"no answer within 0\.3 s"):
             child.ask(build("x" * 3_000_000), 0.3)
