@@ -3,7 +3,8 @@
 cp.async and TMA copy 16 bytes at a time from addresses that are multiples of 16, so the faster
 schedules refuse rows of odd length. Here each thread loads single elements, with a mask at the
 tails, and stores them to shared memory for ldmatrix and mma.sync; CTAs that share an SM hide each
-other's loads. Rows of shared memory are padded by 16 bytes against bank conflicts.
+other's loads. PER neighbouring lanes share a row: more columns and fewer rows a thread mean fewer
+addresses. Rows of shared memory are padded by 16 bytes against bank conflicts.
 
 KN: B is stored K x N. BATCHED: all tensors have a leading B.
 """
@@ -34,6 +35,7 @@ def gemm(
     BN = WN * TN
     BK = 32
     THREADS = WM * WN * 32
+    PER = 16 if KN and THREADS > 256 else 8
     HIGH = BK if KN else BN
     WIDE = BN if KN else BK
     i, m, n = grid(B if BATCHED else 1, cdiv(M, BM), cdiv(N, BN), raster=GROUP)
@@ -49,26 +51,26 @@ def gemm(
         acc = fragment(f32, (TM, TN), fill=0.0)
         for k in range(0, K, BK):
             cta_sync()
-            for e in range(BM * BK // THREADS, unroll=True):
-                r = (e * THREADS + t) // BK
-                c = t % BK
+            for e in range(BM * 8 // THREADS, unroll=True):
+                r = e * (THREADS // 8) + t // 8
                 row = m * BM + r
-                col = k + c
-                inside = row < M and col < K
-                store(
-                    SA[r, c],
-                    load(a[i, row, col] if BATCHED else a[row, col], mask=inside, fill=0.0),
-                )
-            for e in range(BN * BK // THREADS, unroll=True):
-                r = (e * THREADS + t) // WIDE
-                c = (e * THREADS + t) % WIDE
+                for j in static_range(BK // 8):
+                    col = k + j * 8 + t % 8
+                    inside = row < M and col < K
+                    store(
+                        SA[r, j * 8 + t % 8],
+                        load(a[i, row, col] if BATCHED else a[row, col], mask=inside, fill=0.0),
+                    )
+            for e in range(HIGH * PER // THREADS, unroll=True):
+                r = e * (THREADS // PER) + t // PER
                 row = r + (k if KN else n * BN)
-                col = c + (n * BN if KN else k)
-                inside = row < (K if KN else N) and col < (N if KN else K)
-                store(
-                    SB[r, c],
-                    load(b[i, row, col] if BATCHED else b[row, col], mask=inside, fill=0.0),
-                )
+                for j in static_range(WIDE // PER):
+                    col = j * PER + t % PER + (n * BN if KN else k)
+                    inside = row < (K if KN else N) and col < (N if KN else K)
+                    store(
+                        SB[r, j * PER + t % PER],
+                        load(b[i, row, col] if BATCHED else b[row, col], mask=inside, fill=0.0),
+                    )
             cta_sync()
             for s in static_range(BK // 16):
                 fa = ldmatrix(SA[wm : wm + TM, s * 16 : s * 16 + 16])
