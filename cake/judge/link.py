@@ -57,18 +57,20 @@ class Link:
     def __init__(self, evaluation: Evaluation, candidate: Candidate, scratch: Path) -> None:
         self._evaluation = evaluation
         self.candidate = candidate
-        confinement = confinement_of(evaluation, candidate, scratch)
-        modules = _preloaded(evaluation)
-        self._child = Child(confinement, modules)
+        *others, last = _ways(evaluation, confinement_of(evaluation, candidate, scratch))
+        for confinement, modules in others:
+            self._child = Child(confinement, modules)
+            try:
+                self.environment = self._open()
+                return
+            except JudgeUnavailable:
+                self._child.close()
+        self._child = Child(*last)
         try:
             self.environment = self._open()
         except JudgeUnavailable:
             self._child.close()
-            if confinement is None or evaluation.device == "cpu":
-                raise
-            # Some drivers do not work in namespaces; the environment then says what is left.
-            self._child = Child(confinement.without_namespaces(), modules)
-            self.environment = self._open()
+            raise
 
     def _open(self) -> Mapping[str, str]:
         evaluation = self._evaluation
@@ -123,10 +125,22 @@ class Link:
         raise Stop("crashed", detail, final=True)
 
 
-def _preloaded(evaluation: Evaluation) -> tuple[str, ...]:
-    """What can be imported before the worker is forked: our own plugins, and torch for a GPU."""
-    ours = [name for name in evaluation.plugins if name.startswith("cake.judge.")]
-    return (*ours, *(["torch"] if evaluation.device == "cuda" else []))
+def _ways(
+    evaluation: Evaluation, confinement: Confinement | None
+) -> list[tuple[Confinement | None, tuple[str, ...]]]:
+    """How to start the child, and what to import before it is forked: the best way first.
+
+    A GPU may not open in a process that was forked after torch was imported, nor in namespaces;
+    there are more ways then. The environment of a verdict says what confinement is left.
+    """
+    ours = tuple(name for name in evaluation.plugins if name.startswith("cake.judge."))
+    if evaluation.device == "cpu":
+        return [(confinement, ours)]
+    ways: list[tuple[Confinement | None, tuple[str, ...]]]
+    ways = [(confinement, (*ours, "torch")), (confinement, ours)]
+    if confinement is not None:
+        ways.append((confinement.without_namespaces(), ours))
+    return ways
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """Candidates in Python: what they may do, and what they are kept from."""
 
+import dataclasses
 import os
 
 import pytest
 
-from cake.judge import Candidate, Evaluation, Limits, TimingPlan, judge
-from cake.judge.link import confinement_of
+from cake.judge import Candidate, Evaluation, JudgeUnavailable, Limits, TimingPlan, judge, link
+from cake.judge.child import Child
+from cake.judge.link import Link, confinement_of
 from cake.judge.python_runner import PLUGIN, RUNNER
 from cake.judge.sandbox import LIMITS, MIB, NAMESPACES, Confinement, confine
 from cake.judge.selftest.sources import SOFTMAX
@@ -151,3 +153,38 @@ class TestContained:
         asked = evaluation(SOFTMAX)
         assert confinement_of(asked, asked.candidate, tmp_path).memory_bytes == 16 << 30
         assert confinement_of(asked, Candidate(runner="ir", entry="mine"), tmp_path) is None
+
+
+class TestWays:
+    """How a child is started, where a device does not open in the first way."""
+
+    def test_a_gpu_is_tried_without_torch_and_then_without_namespaces(self, monkeypatch, tmp_path):
+        tried = []
+
+        class Fails(Child):
+            def __init__(self, confinement, modules):
+                tried.append((confinement.namespaces, modules))
+                super().__init__(confinement, modules)
+
+        monkeypatch.setattr(link, "Child", Fails)
+        asked = evaluation(SOFTMAX, device="cuda")
+        # The names of the runner and of the device are the child's business: both are wrong here.
+        asked = dataclasses.replace(asked, plugins=("cake.judge.no_such_module",))
+        with pytest.raises(JudgeUnavailable, match="no_such_module"):
+            Link(asked, asked.candidate, tmp_path)
+        ours = ("cake.judge.no_such_module",)
+        assert tried == [(True, (*ours, "torch")), (True, ours), (False, ours)]
+
+    def test_a_candidate_without_code_of_its_own_has_no_weaker_way(self, monkeypatch, tmp_path):
+        tried = []
+
+        class Fails(Child):
+            def __init__(self, confinement, modules):
+                tried.append((confinement, modules))
+                super().__init__(confinement, modules)
+
+        monkeypatch.setattr(link, "Child", Fails)
+        asked = evaluation(SOFTMAX, candidate=Candidate(runner="ir", entry="x"))
+        with pytest.raises(JudgeUnavailable, match="no runner is called `ir`"):
+            Link(asked, asked.candidate, tmp_path)
+        assert tried == [(None, (PLUGIN,))]

@@ -10,6 +10,7 @@ import pytest
 import cake.judge.selftest
 from cake.judge.selftest import classes, run
 from cake.judge.selftest.twins import IntegrityClass, Outcome
+from tests.judge.test_confinement import namespaces
 
 QUICK = [c.name for c in classes() if c.device == "cpu" and not c.timed and c.name != "exhaustion"]
 
@@ -31,6 +32,8 @@ def test_a_class_has_cheats_and_says_what_catches_them(each):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_cheats_are_caught_and_honest_twins_pass(name):
+    if name == "escape" and not namespaces():
+        pytest.skip("the kernel grants no namespaces here")
     chosen = next(each for each in classes() if each.name == name)
     assert [r for r in run(chosen) if not r.ok] == []
 
