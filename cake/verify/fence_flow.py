@@ -35,11 +35,12 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An earlier deed, as a later signal finds it: ``fenced``, and ``told`` through a barrier that
-    every role takes part in."""
+    """An earlier deed, as a later signal finds it: ``complete``, then ``fenced``, and ``told``
+    through a barrier that every role takes part in."""
 
     deed: Deed
-    fenced: bool
+    complete: bool = False
+    fenced: bool = False
     told: bool = False
 
 
@@ -84,6 +85,8 @@ class FenceFlow(Flow[Order]):
     def statement(self, s: Stmt, state: Order) -> None:
         for i in self._of_stmt.get(id(s), ()):
             site = self._sites[i]
+            if SyncEffect("drain", "tcgen05") in site.effects:
+                state.work = frozenset(replace(w, complete=True) for w in state.work)
             if SyncEffect("fence", "tcgen05") in site.effects:
                 _fence(site, state)
             for deed in deeds(site):
@@ -105,7 +108,7 @@ class FenceFlow(Flow[Order]):
             known[deed] = known.get(deed, frozenset()) | now
         if deed.uses:
             # What an engine does is complete, and ordered, where its commit arrives.
-            work = Work(deed, fenced=deed.action == "product")
+            work = Work(deed, complete=deed.action == "product", fenced=deed.action == "product")
             state.work = frozenset(w for w in state.work if w.deed != deed) | {work}
 
     def _give(self, end: End, state: Order, engine: bool) -> None:
@@ -124,7 +127,7 @@ class FenceFlow(Flow[Order]):
 def _fence(site: Site, state: Order) -> None:
     """Both fences have one effect; their names tell them apart."""
     if site.call.op == "tcgen05_fence_before":
-        state.work = frozenset(replace(w, fenced=True) for w in state.work)
+        state.work = frozenset(replace(w, fenced=w.fenced or w.complete) for w in state.work)
     else:
         state.open = frozenset()
 

@@ -72,6 +72,7 @@ ALLOC = "        tmem_alloc(T, word[0])\n        cta_sync()\n"
 FREE = "        tmem_free(T)\n"
 WAIT = "        barrier_wait(done, 0, 0)\n"
 AFTER = "        tcgen05_fence_after()\n"
+DRAIN = "        tcgen05_wait_ld(r)\n"
 READ = "        r = tcgen05_ld"
 BEFORE = "        tcgen05_fence_before()\n"
 LOAD = "        cta_sync()\n        barrier_wait(done"
@@ -109,6 +110,7 @@ def test_the_right_schedule_is_accepted() -> None:
         pytest.param([(AFTER + READ, READ)], "CK395", id="no fence behind the wait"),
         pytest.param([(WAIT + AFTER, AFTER + WAIT)], "CK395", id="fence before the wait"),
         pytest.param([(BEFORE, "")], "CK396", id="no fence before the barrier"),
+        pytest.param([(BEFORE, ""), (DRAIN, BEFORE + DRAIN)], "CK396", id="fence in flight"),
         pytest.param(
             [
                 ("            tcgen05_mma(T[0], X[s], X[s].T, init=k == 0)\n", ""),
@@ -130,6 +132,19 @@ def test_the_right_schedule_is_accepted() -> None:
 def test_a_slip_is_found(changes: list[tuple[str, str]], code: str) -> None:
     v = said(*changes)
     assert code in codes(v), found(v)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("    require(K > 0)\n", "", id="a tile without products"),
+        pytest.param("init=k == 0", "init=k > 0", id="a sum with a late start"),
+    ],
+)
+def test_what_the_phase_simulation_finds_unwritten(old: str, new: str) -> None:
+    (program,) = programs(RIGHT.replace(old, new))
+    v = verify(program, layers=("L2",))
+    assert codes(v) == {"CK465"}, found(v)
 
 
 def test_one_warp_of_a_role_may_allocate_for_all() -> None:

@@ -284,10 +284,11 @@ NO_SLOT = _code(
 UNWRITTEN = _code(
     "CK465",
     "phase-read-unwritten",
-    "Shared memory is read where nobody has written",
+    "Shared or tensor memory is read where nobody has written",
     """
     **Rule.** All bytes that are read have been written: in a ring's slot by this step's fill, for
-    what earlier steps left there is gone when the producer acquires the slot.
+    what earlier steps left there is gone when the producer acquires the slot; in tensor memory by a
+    product since the allocation, of which the first starts from zero.
 
     **If broken.** Old bytes, or bytes of another kernel, take part in the result.
 

@@ -72,12 +72,15 @@ class Memory:
     def __init__(self) -> None:
         self.blocks: dict[Key, _Block] = {}
         self.written: dict[Key, int] = {}
-        """Cells of shared memory that hold data, by block."""
+        """Cells of shared and tensor memory that hold data, by block."""
 
     def unwritten(self, access: Access) -> bool:
         """Whether an access surely reads cells that hold no data; a write gives them data."""
         cells = access.region.cells
-        if access.key[0] != "smem" or not isinstance(cells, int):
+        if access.key[0] not in ("smem", "tmem") or not isinstance(cells, int):
+            return False
+        if access.key[0] == "tmem" and access.action == "write" and access.proxy == "generic":
+            self.forget(access.key)  # Allocated or freed: products write through the other proxy.
             return False
         held = self.written.get(access.key, 0)
         if access.action != "read":

@@ -204,7 +204,12 @@ class Performer:
     def _product(self, unit: Unit, call: Call, effects: list[Effect]) -> None:
         """A product in tensor memory, with the memory of all CTAs that take part."""
         ranks = product_ranks(self.program, unit)
+        init = operand(call, "init")
+        adds = init is None or self.compiler.compile(init)(unit.state) is False
         located = self._located(unit, call, effects, unit.whole) if ranks else ()
+        if not adds:
+            # What a product that may start from zero finds in its tile is its own.
+            located = tuple(sorted(located, key=lambda a: a.action == "read"))
         there = tuple(replace(a, key=(a.key[0], r, *a.key[2:])) for r in ranks for a in located)
         if there:
             unit.one(ev.Issue(call.loc, "tcgen05", there))

@@ -33,7 +33,7 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
         yield RULE.at(
             h.signal.place.loc,
             f"role {h.wait.role} goes on with {h.deed.tiles} after this, and no fence stands"
-            " between the loads and the signal",
+            " between the end of the loads and the signal",
             related=[
                 (h.work.deed.site.call.loc, "the load"),
                 (h.deed.site.call.loc, f"the next work, of role {h.wait.role}"),

@@ -68,7 +68,7 @@ class _Sums(Flow[Missing]):
                 grade = state.grades.get(deed.tiles)
                 if deed.action == "product" and grade is not None:
                     if not may_start(deed.site.call) or self._later(deed.site):
-                        self.found[deed] = min(grade, self.found.get(deed, grade))
+                        self.found[deed] = max(grade, self.found.get(deed, grade))
                     del state.grades[deed.tiles]
 
     def _later(self, site: Site) -> bool:
