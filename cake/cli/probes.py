@@ -106,6 +106,10 @@ def nvml() -> Found:
     return _optional("nvidia-ml-py", "nvml", ("clocks and throttle reasons beside times",))
 
 
+def z3() -> Found:
+    return _optional("z3-solver", "smt", ("the verifier's solver: ranges, tails, stores",))
+
+
 def _optional(distribution: str, extra: str, needed: tuple[str, ...]) -> Found:
     """An optional package by its metadata: importing torch alone would take seconds."""
     try:
@@ -166,6 +170,7 @@ _PROBES: tuple[Callable[[], Found], ...] = (
     torch,
     cupti,
     nvml,
+    z3,
     cache,
     disk,
 )
