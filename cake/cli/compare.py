@@ -63,22 +63,27 @@ def command(
         raise click.UsageError("compare two stored verdicts or two files, not one of each")
     if workload is None:
         raise click.UsageError("files are compared on a --workload")
-    cases = cases_of(contract_of(workload), shapes, dtype, shape_set)
     one, other = (candidate(file, runner, {}, None) for file in (first, second))
     request = Evaluation(
         workload=workload,
-        candidate=other,
-        cases=cases,
+        candidate=one,
+        cases=cases_of(contract_of(workload), shapes, dtype, shape_set),
         device=device,
         families=("normal",),
         plugins=plugins(one, other),
+        timing=TimingPlan(rival=other, samples=samples, processes=2, noise=device == "cuda"),
     )
+    return _files(out, request, one, other, folder)
+
+
+def _files(
+    out: Output, request: Evaluation, one: Candidate, other: Candidate, folder: Path | None
+) -> Status:
+    """Judge both, time them side by side, answer."""
     # Neither is worth a time unless it is right; the second of them is judged without one.
-    verdict = judged(out, request)
+    verdict = judged(out, replace(request, candidate=other, timing=None))
     if verdict.status != "passed":
         return finish(out, verdict)
-    plan = TimingPlan(rival=other, samples=samples, processes=2, noise=device == "cuda")
-    request = replace(request, candidate=one, timing=plan)
     verdict = judged(out, request)
     print_times(out, verdict)
     for timing in verdict.timings:

@@ -23,7 +23,7 @@ from cake.judge.replay import replay
 from cake.judge.store import DATABASE, OBJECTS, Store, StoreError, default_folder
 from cake.workloads import Case
 
-KILLS = 100
+KILLS = 200
 CASES = (Case(shape={"M": 4, "N": 64}, dtype="f32"), Case(shape={"M": 3, "N": 8}, dtype="bf16"))
 
 
@@ -71,7 +71,7 @@ def _write_for_ever(folder: Path, judged, report: int) -> None:
             os.write(report, f"{number} {turn} {os.getpid()}\n".encode())
 
 
-def test_a_hundred_kills_lose_nothing_that_was_reported(tmp_path, judged):
+def test_two_hundred_kills_lose_nothing_that_was_reported(tmp_path, judged):
     folder, rng = tmp_path / "store", random.Random(5)
     reported: dict[int, int] = {}
     for _ in range(KILLS):
@@ -80,7 +80,7 @@ def test_a_hundred_kills_lose_nothing_that_was_reported(tmp_path, judged):
         if pid == 0:
             _write_for_ever(folder, judged, write)
         os.close(write)
-        time.sleep(rng.uniform(0.0, 0.08))
+        time.sleep(rng.uniform(0.0, 0.05))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         with os.fdopen(read) as lines:
