@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -40,6 +41,14 @@ def test_only_so_many_questions_are_asked(monkeypatch: pytest.MonkeyPatch) -> No
     v = judged(OPEN.good)
     assert v.status == "incomplete", said(v)
     assert len(v.uncovered) == 1, said(v)
+
+
+def test_several_threads_may_verify_at_once() -> None:
+    pytest.importorskip("z3")
+    texts = [OPEN.bad, OPEN.good] * 8
+    with ThreadPoolExecutor(4) as threads:
+        found = [v.status for v in threads.map(judged, texts)]
+    assert found == ["rejected", "accepted"] * 8
 
 
 def test_the_layer_is_left_out_on_demand() -> None:

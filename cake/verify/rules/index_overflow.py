@@ -56,10 +56,10 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
         if call.op not in _NAMES or not isinstance(call.type, Scalar) or call.type.dtype != I32:
             continue
         p = ctx.integers.poly(call)
-        if p is None or _fits(ctx, p, site):
+        if p is None:
             continue
         product, data = call.op == "mul" and p.degree > 1, any(map(rests_on_data, p.atoms))
-        if data and not product:
+        if (data and not product) or _fits(ctx, p, site):
             continue
         if product and not data and not _bounded(ctx, site):
             yield RULE.at(

@@ -6,6 +6,7 @@ What it refutes is executed on numbers before it counts; what takes too long sta
 
 from __future__ import annotations
 
+import threading
 from importlib.util import find_spec
 
 from cake.verify.context import Context
@@ -13,6 +14,9 @@ from cake.verify.questions import Answer, Fits, Inside, Question
 
 HINT = "(the smt extra could decide it: pip install 'cake-ir[smt]')"
 """Added to what stays open where z3 is not installed."""
+
+ONE_AT_A_TIME = threading.Lock()
+"""Held while terms are made and searched: z3 keeps them in one place for all threads."""
 
 
 def available() -> bool:
@@ -40,14 +44,15 @@ def answer(ctx: Context, question: Question) -> Answer:
         return False
     effort = EFFORT if ctx.given_up < MAX_GIVEN_UP else LESS_EFFORT
     found: Answer = False
-    try:
-        if isinstance(question, Inside):
-            found = decide.inside(ctx, question, effort)
-        elif isinstance(question, Fits):
-            found = decide.fits(ctx, question, effort)
-        else:
-            found = apart.apart(ctx, question, effort)
-    except Open:
-        ctx.given_up += 1
+    with ONE_AT_A_TIME:
+        try:
+            if isinstance(question, Inside):
+                found = decide.inside(ctx, question, effort)
+            elif isinstance(question, Fits):
+                found = decide.fits(ctx, question, effort)
+            else:
+                found = apart.apart(ctx, question, effort)
+        except Open:
+            ctx.given_up += 1
     ctx.answers[question] = found
     return found

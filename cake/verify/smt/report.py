@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cake.diag import Diagnostic
 from cake.verify.context import Context
 from cake.verify.questions import Inside, Witness
-from cake.verify.smt import LESS_EFFORT, answer
+from cake.verify.smt import LESS_EFFORT, ONE_AT_A_TIME, answer
 
 if TYPE_CHECKING:
     from cake.verify.rule import Rule
@@ -33,6 +33,10 @@ def out_of_range(
 def _finding(ctx: Context, rule: Rule, q: Inside, w: Witness, helps: tuple[str, ...]) -> Diagnostic:
     from cake.verify.smt.remedy import strict_comparison  # imports z3
 
+    fix = None
+    if q.conditional:
+        with ONE_AT_A_TIME:
+            fix = strict_comparison(ctx, q, LESS_EFFORT)
     last, size = w.value + q.extent - 1, w.limit + q.extent
     at = str(w.value) if q.extent == 1 else f"{w.value} to {last}"
     return rule.at(
@@ -40,7 +44,7 @@ def _finding(ctx: Context, rule: Rule, q: Inside, w: Witness, helps: tuple[str, 
         f"{q.what} is accessed at {at}, its size is {size}: {listed(w.shown)}",
         facts={"first": w.value, "last": last, "size": size, **w.shown},
         helps=helps,
-        fix=strict_comparison(ctx, q, LESS_EFFORT) if q.conditional else None,
+        fix=fix,
     )
 
 

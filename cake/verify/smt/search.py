@@ -69,6 +69,8 @@ def _solver(constraints: Sequence[Term], effort: int, without: Sequence[str] = (
     solver = z3.SimpleSolver()
     for method in without:
         solver.set(f"arith.nl.{method}", False)
+    # Python's own handler of Ctrl-C takes effect after the search; z3's would keep it to itself.
+    solver.set("ctrl_c", False)
     solver.set("rlimit", effort)
     solver.set("timeout", MAX_MILLISECONDS)
     solver.add(*constraints)
@@ -77,7 +79,10 @@ def _solver(constraints: Sequence[Term], effort: int, without: Sequence[str] = (
 
 def _solve(solver: Term) -> Term | None:
     """A model, or None if there is none."""
-    found = solver.check()
+    try:
+        found = solver.check()
+    except z3.Z3Exception as error:  # such as out of memory
+        raise Open from error
     if found == z3.unknown:
         raise Open
     return solver.model() if found == z3.sat else None
