@@ -12,7 +12,7 @@ from cake.workloads import Case
 class Limits:
     """Seconds that the child gets: to start, to build one case, to run one family, to time one
     case. A request that takes longer is a hang. ``memory_bytes`` of address space are what a
-    confined child may map on the CPU."""
+    confined child may map on the CPU, at most half of the machine's memory."""
 
     start: float = 60.0
     build: float = 120.0

@@ -125,6 +125,12 @@ class Link:
         raise Stop("crashed", detail, final=True)
 
 
+def _memory(wanted: int) -> int:
+    """The bytes that were asked for, and no more than half of what the machine has."""
+    present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(wanted, present // 2)
+
+
 def _ways(
     evaluation: Evaluation, confinement: Confinement | None
 ) -> list[tuple[Confinement | None, tuple[str, ...]]]:
@@ -166,7 +172,7 @@ def confinement_of(
     largest = max(made.bytes_of(s.name) for made in instances for s in contract.tensors)
     return Confinement(
         scratch=str(scratch),
-        memory_bytes=limits.memory_bytes if evaluation.device == "cpu" else None,
+        memory_bytes=_memory(limits.memory_bytes) if evaluation.device == "cpu" else None,
         file_bytes=max(LEAST_FILE_BYTES, largest + MIB),
         cpu_seconds=round(wall * (os.cpu_count() or 1)),
         namespaces=True,

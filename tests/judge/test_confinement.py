@@ -151,7 +151,8 @@ class TestContained:
 
     def test_only_foreign_code_is_confined(self, tmp_path):
         asked = evaluation(SOFTMAX)
-        assert confinement_of(asked, asked.candidate, tmp_path).memory_bytes == 16 << 30
+        memory = confinement_of(asked, asked.candidate, tmp_path).memory_bytes
+        assert 0 < memory <= 16 << 30
         assert confinement_of(asked, Candidate(runner="ir", entry="mine"), tmp_path) is None
 
 

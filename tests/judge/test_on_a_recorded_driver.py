@@ -1,11 +1,15 @@
 """What reaches the driver: CUDA candidates and the spin before timed calls, without a GPU."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 from cuda.bindings import driver as bindings
 
 from cake.judge import Candidate
 from cake.judge.cuda_runner import RUNNER, CudaRunner
+from cake.judge.cupti import BUFFER_BYTES
 from cake.judge.device_cuda import CudaArray, CudaBuffer, CudaDevice
 from cake.judge.gpu_clock import EVENTS, SPIN_MOST_SECONDS, Spinner
 from cake.judge.selftest.sources import CUDA_SOFTMAX
@@ -125,3 +129,62 @@ def test_a_launch_that_fails_is_an_error_with_its_name(recorded):
     tensors = {n: CudaArray(CudaBuffer(1440), 0, (5, 72), F32) for n in ("x", "y")}
     with pytest.raises(driver.DriverError, match="CUDA_ERROR_INVALID_VALUE"):
         runner.run(tensors)
+
+
+class FakeCupti:
+    """The part of cupti-python that is used: what was enqueued comes back as activities."""
+
+    ActivityKind = types.SimpleNamespace(MEMSET=2, CONCURRENT_KERNEL=10, MEMCPY=1)
+
+    def __init__(self, fake):
+        self.fake = fake
+        self.enabled = []
+
+    def activity_register_callbacks(self, requested, completed):
+        assert requested() == (BUFFER_BYTES, 0)
+        self.completed = completed
+
+    def activity_enable(self, kind):
+        self.enabled.append(kind)
+
+    def activity_flush_all(self, flag):
+        assert flag == 1
+        made = []
+        for number, name in enumerate(self.fake.calls):
+            start = 1000 * number
+            facts = {"start": start, "end": start + 900, "correlation_id": number}
+            if name.startswith("set"):
+                _, value, size = name.split()
+                made.append(
+                    types.SimpleNamespace(kind=2, value=int(value), bytes=int(size), **facts)
+                )
+            elif name == "call":
+                made.append(types.SimpleNamespace(kind=10, **facts))
+        self.completed(made)
+
+
+def test_where_cupti_works_its_span_is_the_time(recorded, monkeypatch):
+    fake = recorded(1)
+    cupti = FakeCupti(fake)
+    monkeypatch.setitem(sys.modules, "cupti", types.SimpleNamespace(cupti=cupti))
+    device = CudaDevice()
+    assert device.clock == "CUPTI span"
+    assert "no_cupti" not in device.environment()
+    assert cupti.enabled == [10, 1, 2]
+    fake.calls.clear()
+
+    def two_kernels():
+        fake.calls.extend(["call", "other", "call"])
+
+    # Three places from the start of the first to that of the last, and the length of one.
+    assert device.measure(two_kernels, 20e-6) == pytest.approx((2 * 1000 + 900) * 1e-6)
+
+
+def test_a_cupti_that_fails_is_named_and_replaced(recorded, monkeypatch):
+    fake = recorded(1)
+    cupti = FakeCupti(fake)
+    cupti.activity_enable = lambda kind: 1 / 0
+    monkeypatch.setitem(sys.modules, "cupti", types.SimpleNamespace(cupti=cupti))
+    device = CudaDevice()
+    assert device.clock == EVENTS
+    assert device.environment()["no_cupti"] == "ZeroDivisionError: division by zero"
