@@ -94,20 +94,20 @@ def within_half(i, j, size):
 
 
 @cake.inline
-def product(matrix, high, low, columns_):
-    """The sums of log decays (high + low, 16 x columns_) that the rows of ``matrix`` choose."""
-    made = fragment(f32, (CHUNK, columns_), fill=0.0)
+def product(matrix, high, low):
+    """The sums of log decays (high + low, 16 x 16) that the rows of ``matrix`` choose."""
+    made = fragment(f32, (CHUNK, 16), fill=0.0)
     mma(made, matrix, high)
     mma(made, matrix, low)
     return made
 
 
 @cake.inline
-def row_of_half(x, half, columns_):
-    """A row of ``x`` (16 x columns_), whose rows 0 to 7 are equal, and 8 to 15."""
-    made = col_vector(f32, columns_)
+def row_of_half(x, half):
+    """A row of ``x`` (16 x 16), whose rows 0 to 7 are equal, and 8 to 15."""
+    made = col_vector(f32, 16)
     to, given = lanes(made), lanes(x)
-    for i in static_range(columns_ // 8):
+    for i in static_range(2):
         for j in static_range(2):
             to[2 * i + j] = given[4 * i + 2 * half + j]
     return made
@@ -252,27 +252,32 @@ def kda_prefill(
             kk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
             qk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
             if tight:
-                for c in range(base, base + WIDTH, 32):
-                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 32]), f32)
-                    x = fma(x, scale, cols(BIAS[c : c + 32]))
-                    a = masked(rcp(1.0 + exp2(-x)) * bound, rest)
-                    high, low = rounded(a), remainder(a)
-                    halves = product(same_half, high, low, 32)
-                    begin, rise = exp2(row_of_half(halves, 0, 32)), exp2(row_of_half(halves, 1, 32))
-                    store(DECAY[s][m, c : c + 32], begin * rise)
-                    e = product(from_middle, high, low, 32)
-                    power = exp2(e)
-                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 32]), f32)
-                    x = masked(x * knorm, rest)
-                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 32]), f32)
-                    y = masked(y * qnorm, rest)
-                    x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
-                    right = b_operand(cast(x_r, bf16), transposed=True)
-                    mma(kk, cast(x_k, bf16), right)
-                    mma(qk, cast(x_q, bf16), right)
-                    stmatrix(KQ[s][kf : kf + CHUNK, c : c + 32], cast(x_k * begin, f16))
-                    stmatrix(KQ[s][qf : qf + CHUNK, c : c + 32], cast(x_q * begin, f16))
-                    stmatrix(KR[s][row : row + CHUNK, c : c + 32], cast(x_r * rise, f16))
+                for start in range(base, base + WIDTH, 64):
+                    # All is read before anything is written, so that blocks of columns overlap.
+                    keys = ldmatrix(K[r][row : row + CHUNK, start : start + 64])
+                    queries = ldmatrix(Q[r][row : row + CHUNK, start : start + 64])
+                    logits = cast(ldmatrix(G[r][row : row + CHUNK, start : start + 64]), f32)
+                    logits = fma(logits, scale, cols(BIAS[start : start + 64]))
+                    a = masked(rcp(1.0 + exp2(-logits)) * bound, rest)
+                    top = cast(a, bf16)
+                    small = cast(a - cast(top, f32), bf16)
+                    for i in static_range(0, 64, 16):
+                        c = start + i
+                        high, low = b_operand(columns(top, i, 16)), b_operand(columns(small, i, 16))
+                        halves = product(same_half, high, low)
+                        begin, rise = exp2(row_of_half(halves, 0)), exp2(row_of_half(halves, 1))
+                        store(DECAY[s][m, c : c + 16], begin * rise)
+                        e = product(from_middle, high, low)
+                        power = exp2(e)
+                        x = masked(cast(columns(keys, i, 16), f32) * knorm, rest)
+                        y = masked(cast(columns(queries, i, 16), f32) * qnorm, rest)
+                        x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
+                        right = b_operand(cast(x_r, bf16), transposed=True)
+                        mma(kk, cast(x_k, bf16), right)
+                        mma(qk, cast(x_q, bf16), right)
+                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + 16], cast(x_k * begin, f16))
+                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + 16], cast(x_q * begin, f16))
+                        stmatrix(KR[s][row : row + CHUNK, c : c + 16], cast(x_r * rise, f16))
                 kk = select(earlier < later, kk, 0.0)
                 qk = select(earlier <= later, qk, 0.0)
             else:
@@ -289,22 +294,22 @@ def kda_prefill(
                     y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 16]), f32)
                     y = masked(y * qnorm, rest)
                     own = own + reduce_rows(x * y, "sum")
-                    power = exp2(-abs(product(from_middle, high, low, 16)))
+                    power = exp2(-abs(product(from_middle, high, low)))
                     add_products(kk8, qk8, x * power, y * power)
-                    power = exp2(product(chosen(within_half(later, earlier, 4)), high, low, 16))
+                    power = exp2(product(chosen(within_half(later, earlier, 4)), high, low))
                     add_products(kk4, qk4, x * power, y * power)
-                    power = exp2(product(chosen(within_half(later, earlier, 2)), high, low, 16))
+                    power = exp2(product(chosen(within_half(later, earlier, 2)), high, low))
                     add_products(kk2, qk2, x * power, y * power)
-                    power = exp2(product(chosen(within_half(later, earlier, 1)), high, low, 16))
+                    power = exp2(product(chosen(within_half(later, earlier, 1)), high, low))
                     add_products(kk1, qk1, x * power, y * power)
-                    before = product(chosen(earlier <= later), high, low, 16)
+                    before = product(chosen(earlier <= later), high, low)
                     power = exp2(before)
                     stmatrix(KQ[s][kf : kf + CHUNK, c : c + 16], cast(x * power, f16))
                     stmatrix(KQ[s][qf : qf + CHUNK, c : c + 16], cast(y * power, f16))
-                    after = product(chosen(earlier > later), high, low, 16)
+                    after = product(chosen(earlier > later), high, low)
                     stmatrix(KR[s][row : row + CHUNK, c : c + 16], cast(x * exp2(after), f16))
                     whole = before + after
-                    store(DECAY[s][m, c : c + 16], exp2(row_of_half(whole, 0, 16)))
+                    store(DECAY[s][m, c : c + 16], exp2(row_of_half(whole, 0)))
                 qk = select(earlier == later, reduce_quad(own, "sum"), qk)
                 kk = merged(kk8, merged(kk4, merged(kk2, merged(kk1, kk, 1), 2), 4), 8)
                 qk = merged(qk8, merged(qk4, merged(qk2, merged(qk1, qk, 1), 2), 4), 8)
