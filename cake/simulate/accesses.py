@@ -88,7 +88,9 @@ class MemoryUnit(Evaluator):
         rows: Any = SETTLED
         if proxy == "generic":
             threads = self._threads_of(shape, chosen, index)
-            memory.check_store(decl, addresses, self.accesses, threads, self._in_step(threads))
+            in_step = self._in_step(threads)
+            memory.check_store(decl, addresses, self.accesses, threads, in_step)
+            memory.check_overwrite(decl, addresses, values, self.accesses, threads, in_step)
             rows = self._stamped(threads, store=True)
         memory.store(decl, addresses, values, rows)
 

@@ -185,6 +185,28 @@ class SharedMemory:
                 what = f"another thread of {unit.who} overwrites it with no barrier in between"
                 self._hidden(RACE, decl, row, "was read", what)
 
+    def check_overwrite(
+        self,
+        decl: Smem,
+        addresses: Any,
+        values: Any,
+        unit: Accesses,
+        threads: Any,
+        excused: Excused,
+    ) -> None:
+        """A finding if ``threads`` of ``unit`` store other values over what others have stored."""
+        if not self.stamps.open_blocks:
+            return
+        cells = self.data.view(numpy_dtype(decl.dtype))[addresses // decl.dtype.bytes]
+        given = np.broadcast_to(values, cells.shape).astype(cells.dtype)
+        raw = np.dtype((np.void, decl.dtype.bytes))
+        changed = cells.view(raw) != np.ascontiguousarray(given).view(raw)
+        rows = np.where(changed, self.stored[addresses], SETTLED)
+        row = self.stamps.racing(rows, unit.identity, threads, excused)
+        if row is not None:
+            what = f"another thread of {unit.who} stores another value with no barrier in between"
+            self._hidden(RACE, decl, row, "was stored to", what)
+
     def check_async(self, decl: Smem, addresses: Any) -> None:
         """A finding if the async proxy reads a store that it may not see yet."""
         if self.stamps.size == 1:

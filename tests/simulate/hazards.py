@@ -667,6 +667,28 @@ HAZARDS = (
         related="w = load(S",
     ),
     Hazard(
+        name="warps store different values to one place",
+        good=BLOCK,
+        old="store(S[u], 1.0)",
+        new="store(S[0], cast(u, f32))",
+        code="CK514",
+        at="store(S[0]",
+        says="stores another value with no barrier in between",
+        related="store(S[0]",
+        orders=("early", "random"),
+    ),
+    Hazard(
+        name="threads of a warp store different values to one place one after another",
+        good=EXCHANGE,
+        old="    if thread() == 0:\n        store(S[0], 5.0)\n",
+        new="    if thread() == 0:\n        store(S[0], 5.0)\n"
+        "    if thread() == 1:\n        store(S[0], 6.0)\n",
+        code="CK514",
+        at="store(S[0], 6.0)",
+        says="was stored to by thread 0 of CTA 0 role math[0]",
+        related="store(S[0], 5.0)",
+    ),
+    Hazard(
         name="one thread overwrites what all have read",
         good=EXCHANGE,
         old="    first = load(S[0])\n    unit_sync()\n",
