@@ -6,16 +6,11 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from cake.ir.nodes import (
-    Bracket,
-    Call,
     Expr,
     Node,
-    ResourceRef,
     RoleBody,
     Stmt,
     View,
-    walk_exprs,
-    walk_stmts,
 )
 from cake.ir.program import Cluster, NamedBarrier, Pipeline, Program, Role, Smem
 from cake.ir.types import Scalar
@@ -33,7 +28,7 @@ from cake.verify.memory_items import Hazard, HazardKind, views
 from cake.verify.poly import Poly
 from cake.verify.questions import Answer, Question
 from cake.verify.register_flow import RegisterFlow
-from cake.verify.ring_steps import DividedStep, divided_steps
+from cake.verify.ring_steps import DividedStep, Step, StepKind, divided_steps, steps_of
 from cake.verify.sites import Around, Site, controls, sites_of
 from cake.verify.uniformity import Differing, across_cluster, across_units
 
@@ -111,20 +106,24 @@ class Context:
     def named_barriers(self) -> dict[str, NamedBarrier]:
         return {b.name: b for b in self.program.find(NamedBarrier)}
 
+    @cached_property
+    def _steps(self) -> dict[tuple[str, str, StepKind], list[Step]]:
+        found: dict[tuple[str, str, StepKind], list[Step]] = {}
+        for role in self.program.roles:
+            for step in steps_of(role, self.sites_of(role)):
+                found.setdefault((role.role, step.ring, step.kind), []).append(step)
+        return found
+
+    def steps(self, role: str, ring: str, kind: StepKind) -> list[Step]:
+        """The steps of a kind that a role's body takes."""
+        return self._steps.get((role, ring, kind), [])
+
     def ring_places(self, ring: str) -> tuple[list[Node], list[Node]]:
         """Where a ring is filled and where it is used: brackets, or calls of acquire and wait."""
-        fills: list[Node] = []
-        uses: list[Node] = []
-        for role in self.program.roles:
-            for s in walk_stmts(role.body):
-                if isinstance(s, Bracket) and s.pipeline == ring:
-                    (fills if s.side == "fill" else uses).append(s)
-                for e in walk_exprs(s):
-                    if isinstance(e, Call) and e.op in ("acquire", "wait"):
-                        ref = e.args[0]
-                        if isinstance(ref, ResourceRef) and ref.name == ring:
-                            (fills if e.op == "acquire" else uses).append(e)
-        return fills, uses
+        roles = [r.role for r in self.program.roles]
+        fills = [step.place for r in roles for step in self.steps(r, ring, "acquire")]
+        uses = [step.place for r in roles for step in self.steps(r, ring, "wait")]
+        return sorted(fills, key=lambda p: p.loc), sorted(uses, key=lambda p: p.loc)
 
     def mask_of(self, site: Site) -> Expr | None:
         """The per-thread condition under which a call acts, if it has one."""

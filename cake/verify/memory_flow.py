@@ -18,7 +18,7 @@ from cake.ir.nodes import Assign, Block, Bracket, Call, RoleBody, Stmt, VarRef, 
 from cake.ir.program import NamedBarrier, Pipeline, Program, Role
 from cake.ir.types import Slot
 from cake.ops.base import Access, SyncEffect, pending
-from cake.ops.rings import RingFacts
+from cake.ops.rings import RingFacts, ring_step
 from cake.verify.flow import Flow, Loop
 from cake.verify.integers import Integers
 from cake.verify.loop_frames import LoopFrames
@@ -110,7 +110,7 @@ class MemoryFlow(Flow[Memory]):
     def _call(self, i: int, state: Memory) -> None:
         site = self.sites[i]
         call = site.call
-        if call.op in ("commit", "release"):
+        if ring_step(call) in ("commit", "release"):
             slot = call.args[1]
             if isinstance(slot, VarRef) and isinstance(slot.type, Slot):
                 ids = state.slots.get(slot.name, frozenset())
@@ -264,6 +264,8 @@ class MemoryFlow(Flow[Memory]):
         for x in state.items:
             if not (isinstance(x.region.stage, frozenset) and x.region.stage & ids):
                 kept.add(x)
+            elif x.completes == "tcgen05" and isinstance(at, Call) and at.op == "tcgen05_commit":
+                continue  # It is the completion of these products that hands the slot back.
             elif x.action == "read" and not x.drained:
                 self._add("release-in-flight", at, x)
             elif refilled and x.proxy == "generic" and not x.fenced:

@@ -97,6 +97,8 @@ class Item:
         if not self.drained:
             return self
         ordered = max(self.ordered, reach) if self.fenced else self.ordered
+        if (ordered, max(self.synced, reach)) == (self.ordered, self.synced):
+            return self
         return replace(self, synced=max(self.synced, reach), ordered=ordered)
 
     def settled(self, reach: int, asynchronous: frozenset[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +35,7 @@ class Offset:
 
     def mapped(self, change: Callable[[Poly], Poly]) -> Offset:
         base = None if self.base is None else change(self.base)
-        return self if base == self.base else replace(self, base=base)
+        return self if base == self.base else Offset(base, self.part, self.stride, self.most)
 
     def earlier(self, turn: Poly, rounds: int | None) -> Offset:
         """The place as seen from the next round of a loop, or from any later one; ``rounds`` is
@@ -50,7 +50,7 @@ class Offset:
             return self
         most = math.inf if rounds is None else rounds - 2
         before = self.base.replace({str(turn): turn - 1})
-        return replace(self, base=before, stride=stride, most=most)
+        return Offset(before, self.part, stride, most)
 
 
 Stage = Offset | frozenset[SlotId] | None
@@ -66,6 +66,15 @@ class Region:
     stage: Stage
     offsets: tuple[Offset, ...]
     extents: tuple[int, ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        key = (self.buffer, self.stage, self.offsets, self.extents)
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        # Sets of accesses ask for it after every statement.
+        return self._hash
 
     def with_offsets(self, change: Callable[[Offset], Offset]) -> Region:
         """The region with its offsets changed, the stage aside."""

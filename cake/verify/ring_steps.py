@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from cake.ir.nodes import Bracket, Call, ResourceRef, RoleBody, Stmt, walk_exprs
+from cake.ir.nodes import Bracket, Call, ResourceRef, RoleBody, Stmt
 from cake.ops.rings import ring_step
 from cake.verify.concrete import Sample
 from cake.verify.counts import count, equal
 from cake.verify.poly import ZERO, Poly
-from cake.verify.sites import Around, brackets_of, controls, varying_condition
+from cake.verify.sites import Around, Site, brackets_of, controls, varying_condition
 from cake.verify.trace import Undecided, events
 
 if TYPE_CHECKING:
@@ -20,30 +20,34 @@ if TYPE_CHECKING:
 
 StepKind = Literal["acquire", "commit", "wait", "release", "sync"]
 
-_SIDES: dict[str, tuple[str, ...]] = {"fill": ("acquire", "commit"), "use": ("wait", "release")}
+_SIDES: dict[str, tuple[StepKind, StepKind]] = {
+    "fill": ("acquire", "commit"),
+    "use": ("wait", "release"),
+}
 
 
-def steps_in(s: Stmt, ring: str, kind: StepKind) -> int:
-    """How many steps of a kind a statement takes itself (a bracket both of its side).
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a ring that a statement takes: by a call, or by a bracket, which takes both of its
+    side. ``sync`` is a barrier, of which ``ring`` is the reach: "cta" or "cluster"."""
 
-    ``sync`` counts barriers, of which ``ring`` is then the reach: "cta" or "cluster".
-    """
-    if isinstance(s, Bracket):
-        return int(s.pipeline == ring and kind in _SIDES[s.side])
-    if kind == "sync":
-        return sum(isinstance(e, Call) and e.op == f"{ring}_sync" for e in walk_exprs(s))
-    calls = (e for e in walk_exprs(s) if isinstance(e, Call))
-    return sum(ring_step(c) == kind and _names(c, ring) for c in calls)
+    ring: str
+    kind: StepKind
+    stmt: Stmt
+    place: Bracket | Call
 
 
-def _names(call: Call, ring: str) -> bool:
-    ref = call.args[0]
-    return isinstance(ref, ResourceRef) and ref.name == ring
-
-
-def weight(ring: str, kind: StepKind) -> Callable[[Stmt], int]:
-    """The weight of :func:`cake.verify.counts.count` for steps of a ring."""
-    return lambda s: steps_in(s, ring, kind)
+def steps_of(role: RoleBody, sites: Iterable[Site]) -> Iterator[Step]:
+    """Every step that a role's body takes; ``sites`` are its calls."""
+    for bracket, _ in brackets_of(role):
+        for kind in _SIDES[bracket.side]:
+            yield Step(bracket.pipeline, kind, bracket, bracket)
+    for site in sites:
+        step, ref = ring_step(site.call), site.call.args[0] if site.call.args else None
+        if step is not None and isinstance(ref, ResourceRef):
+            yield Step(ref.name, step, site.stmt, site.call)
+        elif site.call.op.endswith("_sync"):
+            yield Step(site.call.op.removesuffix("_sync"), "sync", site.stmt, site.call)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,8 @@ def compare(
 
 def counted(ctx: Context, role: RoleBody, ring: str, kind: StepKind) -> Poly:
     """Steps of a kind that a role takes, as a polynomial."""
-    return count(role.body, weight(ring, kind), ctx.integers)
+    steps = Counter(id(step.stmt) for step in ctx.steps(role.role, ring, kind))
+    return count(role.body, lambda s: steps[id(s)], ctx.integers) if steps else ZERO
 
 
 def _at(ctx: Context, role: RoleBody, ring: str, kind: str, sample: Sample) -> int | None:

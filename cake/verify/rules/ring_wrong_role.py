@@ -14,9 +14,8 @@ ring.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.nodes import walk_stmts
 from cake.verify.context import Context
-from cake.verify.ring_steps import StepKind, steps_in
+from cake.verify.ring_steps import StepKind
 from cake.verify.rule import rule
 
 BAD = """
@@ -67,15 +66,14 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
             for body in ctx.program.roles:
                 if body.role == owner:
                     continue
-                for s in walk_stmts(body.body):
-                    if steps_in(s, ring.name, kind):
-                        yield RULE.at(
-                            s.loc,
-                            f"role {body.role} takes a slot of ring {ring.name}, whose {side} is"
-                            f" {owner}",
-                            facts={"ring": ring.name, "role": body.role, "side": side},
-                            helps=(f"declare {side}={body.role}, or use another ring",),
-                        )
+                for step in ctx.steps(body.role, ring.name, kind):
+                    yield RULE.at(
+                        step.stmt.loc,
+                        f"role {body.role} takes a slot of ring {ring.name}, whose {side} is"
+                        f" {owner}",
+                        facts={"ring": ring.name, "role": body.role, "side": side},
+                        helps=(f"declare {side}={body.role}, or use another ring",),
+                    )
 
 
 RULE = rule(
