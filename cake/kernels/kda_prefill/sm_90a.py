@@ -94,20 +94,20 @@ def within_half(i, j, size):
 
 
 @cake.inline
-def product(matrix, high, low):
+def product(matrix, high, low, width=16):
     """The sums of log decays (high + low, 16 x 16) that the rows of ``matrix`` choose."""
-    made = fragment(f32, (CHUNK, 16), fill=0.0)
+    made = fragment(f32, (CHUNK, width), fill=0.0)
     mma(made, matrix, high)
     mma(made, matrix, low)
     return made
 
 
 @cake.inline
-def row_of_half(x, half):
+def row_of_half(x, half, width=16):
     """A row of ``x`` (16 x 16), whose rows 0 to 7 are equal, and 8 to 15."""
-    made = col_vector(f32, 16)
+    made = col_vector(f32, width)
     to, given = lanes(made), lanes(x)
-    for i in static_range(2):
+    for i in static_range(width // 8):
         for j in static_range(2):
             to[2 * i + j] = given[4 * i + 2 * half + j]
     return made
@@ -185,8 +185,8 @@ def kda_prefill(
     if PARTS == 2:
         SQUARES = smem(f32, (PARTS * WARPS, 2, CHUNK))
     BIAS = smem(f32, (128,))
-    math = role(warpgroups=2 // PARTS, regs=152)
-    prepare = role(warps=PARTS * WARPS, regs=184 if PARTS == 1 else 168)
+    math = role(warpgroups=2 // PARTS, regs=144)
+    prepare = role(warps=PARTS * WARPS, regs=200 if PARTS == 1 else 168)
     copy = role(warps=1, regs=24)
     raw = pipeline(K, Q, G, producer=copy, consumer=prepare)
     vs = pipeline(V, producer=copy, consumer=math)
@@ -261,23 +261,23 @@ def kda_prefill(
                     a = masked(rcp(1.0 + exp2(-logits)) * bound, rest)
                     top = cast(a, bf16)
                     small = cast(a - cast(top, f32), bf16)
-                    for i in static_range(0, 64, 16):
+                    for i in static_range(0, 64, 32):
                         c = start + i
-                        high, low = b_operand(columns(top, i, 16)), b_operand(columns(small, i, 16))
-                        halves = product(same_half, high, low)
-                        begin, rise = exp2(row_of_half(halves, 0)), exp2(row_of_half(halves, 1))
-                        store(DECAY[s][m, c : c + 16], begin * rise)
-                        e = product(from_middle, high, low)
+                        high, low = b_operand(columns(top, i, 32)), b_operand(columns(small, i, 32))
+                        halves = product(same_half, high, low, 32)
+                        begin, rise = exp2(row_of_half(halves, 0, 32)), exp2(row_of_half(halves, 1, 32))
+                        store(DECAY[s][m, c : c + 32], begin * rise)
+                        e = product(from_middle, high, low, 32)
                         power = exp2(e)
-                        x = masked(cast(columns(keys, i, 16), f32) * knorm, rest)
-                        y = masked(cast(columns(queries, i, 16), f32) * qnorm, rest)
+                        x = masked(cast(columns(keys, i, 32), f32) * knorm, rest)
+                        y = masked(cast(columns(queries, i, 32), f32) * qnorm, rest)
                         x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
                         right = b_operand(cast(x_r, bf16), transposed=True)
                         mma(kk, cast(x_k, bf16), right)
                         mma(qk, cast(x_q, bf16), right)
-                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + 16], cast(x_k * begin, f16))
-                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + 16], cast(x_q * begin, f16))
-                        stmatrix(KR[s][row : row + CHUNK, c : c + 16], cast(x_r * rise, f16))
+                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + 32], cast(x_k * begin, f16))
+                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + 32], cast(x_q * begin, f16))
+                        stmatrix(KR[s][row : row + CHUNK, c : c + 32], cast(x_r * rise, f16))
                 kk = select(earlier < later, kk, 0.0)
                 qk = select(earlier <= later, qk, 0.0)
             else:
