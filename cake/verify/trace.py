@@ -101,10 +101,56 @@ def _eventful(program: Program, role: str) -> frozenset[int]:
     )
 
 
+@lru_cache(maxsize=256)
+def _deciding(program: Program, role: str) -> frozenset[str]:
+    """Variables from which the steps and the control flow around them follow."""
+    steps, eventful = _steps_at(program, role), _eventful(program, role)
+    names: set[str] = set()
+    sources: list[tuple[frozenset[str], frozenset[str]]] = []
+    for s in walk_stmts(program.body_of(role)):
+        if steps[id(s)] or id(s) in eventful:
+            names |= _mentioned(s)
+        if isinstance(s, Assign):
+            sources.append((frozenset(s.targets), _mentioned(s)))
+        elif id(s) not in eventful and isinstance(s, If):
+            inside = [x for b in child_blocks(s) for x in walk_stmts(b) if isinstance(x, Assign)]
+            sources.append((frozenset(t for x in inside for t in x.targets), _mentioned(s)))
+    before = -1
+    while len(names) != before:
+        before = len(names)
+        names.update(n for t, needed in sources if not names.isdisjoint(t) for n in needed)
+    return frozenset(names)
+
+
+def _mentioned(s: Stmt) -> frozenset[str]:
+    return frozenset(e.name for e in walk_exprs(s) if isinstance(e, VarRef))
+
+
+@lru_cache(maxsize=256)
+def _assigned(program: Program, role: str) -> dict[int, tuple[str, ...]]:
+    """For each statement, the deciding variables that its blocks assign."""
+    deciding = _deciding(program, role)
+    return {
+        id(s): tuple(
+            {
+                t
+                for b in child_blocks(s)
+                for x in walk_stmts(b)
+                if isinstance(x, Assign)
+                for t in x.targets
+                if t in deciding
+            }
+        )
+        for s in walk_stmts(program.body_of(role))
+    }
+
+
 class _Walk:
     def __init__(self, program: Program, role: str, sample: Sample) -> None:
         self.steps = _steps_at(program, role)
         self.eventful = _eventful(program, role)
+        self.deciding = _deciding(program, role)
+        self.assigned = _assigned(program, role)
         self.sample = sample
         self.values: dict[str, Value] = dict(sample.values)
         self.slots: dict[str, tuple[str, int]] = {}
@@ -148,14 +194,16 @@ class _Walk:
 
     def forget(self, s: Stmt) -> None:
         """Skip blocks without steps; what they assign is unknown unless it is plain to see."""
+        if not self.assigned[id(s)]:
+            return
         if isinstance(s, If) and (cond := evaluate(s.cond, self.values)) is not None:
             self.block(s.then if cond else s.orelse)
             return
-        for inner in walk_stmts((s,)):
-            if isinstance(inner, Assign):
-                self.values |= dict.fromkeys(inner.targets)
+        self.values |= dict.fromkeys(self.assigned[id(s)])
 
     def assign(self, s: Assign) -> None:
+        if self.deciding.isdisjoint(s.targets):
+            return
         if isinstance(s.value.type, Slot):
             source = s.value
             if isinstance(source, VarRef) and source.name in self.slots:
