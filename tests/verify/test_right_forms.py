@@ -70,8 +70,31 @@ def kernel(y: Tensor[bf16, "M", 128]):
         tma_store_wait(0)
 """
 
+SLOTS_IN_TURN = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, "M", 2, 32], y: Tensor[f32, "M", 2, 32]):
+    X = smem(f32, (2, 32), stages=3)
+    ready = named_barrier(threads=128, slots=3)
+    done = named_barrier(threads=128, slots=3)
+    writer = role(warps=2)
+    reader = role(warps=2)
+    with writer as u:
+        for k in range(M):
+            if k >= 3:
+                named_sync(done, k % 3)
+            store(X[k % 3][u, lane()], load(x[k, u, lane()]))
+            named_arrive(ready, k % 3)
+    with reader as u:
+        for k in range(M):
+            named_sync(ready, k % 3)
+            store(y[k, u, lane()], load(X[k % 3][1 - u, lane()]))
+            if k + 3 < M:
+                named_arrive(done, k % 3)
+"""
+
 CASES = {
     "pairs of warps": (PAIRS, ("u + 1 - u % 2 * 2", "3 - u"), {"CK453"}),
+    "slots in turn": (SLOTS_IN_TURN, ("role(warps=2)", "role(warps=3)"), {"CK333"}),
     "few rounds": (FEW_ROUNDS, ("range(2)", "range(3)"), {"CK319", "CK343"}),
     "fewer rounds than stages": (EPILOGUES, ("wg * 4", "wg * 2"), {"CK343", "CK351"}),
     "stages that peers read": (

@@ -36,23 +36,7 @@ def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
         store(y[lane()], load(X[lane()]))
 """
 
-GOOD = """
-@cake.schedule(target="sm_80")
-def kernel(x: Tensor[f32, 32], y: Tensor[f32, 32]):
-    X = smem(f32, (32,), stages=1)
-    writer = role(warps=1)
-    reader = role(warps=1)
-    done = named_barrier(threads=64)
-    xs = pipeline(X, producer=writer, consumer=reader)
-    with writer:
-        with xs.fill() as s:
-            store(X[s][lane()], load(x[lane()]))
-        named_arrive(done)
-    with reader:
-        named_sync(done)
-        with xs.use() as s:
-            store(y[lane()], load(X[s][lane()]))
-"""
+GOOD = BAD.replace("threads=32)  # CK333", "threads=64)")
 
 
 def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
@@ -107,9 +91,21 @@ def _comes(ctx: Context, site: Site, slot: int, values: dict[str, int]) -> bool 
             if differing.differs(e):
                 value = evaluate(e, values)
                 truth.append(None if value is None else bool(value) == a.branch)
-    number = 0 if site.call.args[1] is None else evaluate(site.call.args[1], values)
-    truth.append(None if number is None else number == slot)
+    truth.append(_at(ctx, site, slot, values))
     return False if False in truth else None if None in truth else True
+
+
+def _at(ctx: Context, site: Site, slot: int, values: dict[str, int]) -> bool | None:
+    """Whether a site's slot is this one, or may be at a time that is the same for all units."""
+    place = site.call.args[1]
+    number = 0 if place is None else evaluate(place, values)
+    if number is not None or place is None:
+        return number == slot
+    if ctx.across_units(site.role.role).differs(place):
+        return None
+    p = ctx.integers.poly(place)
+    low, high = (0, slot) if p is None else ctx.integers.interval(p)
+    return low <= slot <= high
 
 
 RULE = rule(
