@@ -157,3 +157,33 @@ def test_a_slot_that_a_barrier_does_not_have_is_named() -> None:
     assert facts["sizes"]
     assert facts["trips"]
     assert found.helps
+
+
+POOLED = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[bf16, "M", 64], y: Tensor[bf16, "M", 64]):
+    require(M % 16 == 0)
+    m = grid(M // 16)
+    P = pool(2048)
+    A = smem(bf16, (16, 64), swizzle=128, pool=P, offset=0)
+    B = smem(bf16, (16, 64), swizzle=128, pool=P, offset=0)
+    copier = role(warps=1)
+    math = role(warps=1)
+    with copier:
+        cp_async(A, x[m * 16, 0])
+        cp_async_commit()
+        cp_async_wait(0)
+        cta_sync()
+    with math:
+        cta_sync()
+        store(y[m * 16, 0], ldmatrix(B))
+"""
+
+
+def test_bytes_of_a_pool_are_read_as_they_lie() -> None:
+    assert checked(POOLED) == ((), ())
+    text = edited(POOLED, ("B = smem(bf16, (16, 64), swizzle=128,", "B = smem(bf16, (16, 64),"))
+    (found,), _ = checked(text)
+    assert found.code == "CK465"
+    assert "of this swizzle" in found.message
+    assert "ldmatrix(B)" in line(text, found)

@@ -32,11 +32,13 @@ class Region:
     """Part of a block: bits of its cells, or a box of a tensor.
 
     ``exact``: all of it is accessed. Otherwise an unknown, not empty part is, because an index or
-    a mask depends on data.
+    a mask depends on data. ``layout``: how the elements of a view of a pool lie in its bytes, where
+    views may differ.
     """
 
     cells: int | Box
     exact: bool = True
+    layout: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,8 @@ def unwritten(record: Record, moment: Moment, system: System, log: list[Logged])
     filled = next((e for e in waits if _barrier(e) in guarding), None)
     return Finding(
         code=codes.UNWRITTEN,
-        message=f"{record.state.actor} {_does(record)} bytes of {what} that nobody has written",
+        message=f"{record.state.actor} {_does(record)} bytes of {what} that nobody has written"
+        f"{' through a view of this swizzle' if record.access.region.layout else ''}",
         place=record.event.place,
         states=(record.state,),
         moment=moment,

@@ -71,8 +71,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.blocks: dict[Key, _Block] = {}
-        self.written: dict[Key, int] = {}
-        """Cells of shared and tensor memory that hold data, by block."""
+        self.written: dict[Key, dict[tuple[int, ...], int]] = {}
+        """Cells of shared and tensor memory that hold data, by block and layout."""
 
     def unwritten(self, access: Access) -> bool:
         """Whether an access surely reads cells that hold no data; a write gives them data."""
@@ -82,14 +82,18 @@ class Memory:
         if access.key[0] == "tmem" and access.action == "write" and access.proxy == "generic":
             self.forget(access.key)  # Allocated or freed: products write through the other proxy.
             return False
-        held = self.written.get(access.key, 0)
+        written = self.written.setdefault(access.key, {})
+        held = written.get(access.region.layout, 0)
         if access.action != "read":
-            self.written[access.key] = held | cells
+            if access.region.exact:
+                for layout in written:
+                    written[layout] &= ~cells
+            written[access.region.layout] = held | cells
         return access.action != "write" and access.region.exact and bool(cells & ~held)
 
     def forget(self, key: Key) -> None:
         """What a block holds is no longer anybody's to read."""
-        self.written[key] = 0
+        self.written.pop(key, None)
 
     def access(self, new: Record, clock: Clock) -> list[Race]:
         """An access begins where the clock stands: its conflicts."""

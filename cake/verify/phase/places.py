@@ -75,7 +75,8 @@ class Places:
             start = self.layout.pools[pool.name]
             placed = self.layout.buffers[buffer.name]
             cells = in_pool(buffer, placed, stage, start, pool.bytes, cells)
-            return (space, rank, pool.name, 0), Region(cells, exact)
+            row = buffer.shape[-1] * buffer.dtype.bytes if buffer.swizzle else 0
+            return (space, rank, pool.name, 0), Region(cells, exact, (buffer.swizzle, row))
         return (space, rank, target.name, stage), Region(cells, exact)
 
     def _remembered(self, t: Target, offsets: list[Value], unit: UnitState, part: Part) -> int:

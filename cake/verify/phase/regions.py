@@ -139,6 +139,7 @@ def united(a: Region, b: Region) -> Region | None:
     """Both regions as one, where that says the same."""
     if a == b:
         return a
-    if a.exact and b.exact and isinstance(a.cells, int) and isinstance(b.cells, int):
-        return a if not b.cells & ~a.cells else Region(a.cells | b.cells)
+    alike = a.exact and b.exact and a.layout == b.layout
+    if alike and isinstance(a.cells, int) and isinstance(b.cells, int):
+        return a if not b.cells & ~a.cells else Region(a.cells | b.cells, layout=a.layout)
     return None
