@@ -130,9 +130,35 @@ def test_ctas_are_told_apart_by_their_number() -> None:
     assert not any("CTAs store" in u for u in v.uncovered), said(v)
 
 
-def test_ctas_that_share_a_place_are_not_accepted() -> None:
+def test_ctas_that_share_a_place_are_refuted() -> None:
     v = judged(BY_NUMBER.format(place="block_index() // 2"))
-    assert v.status != "accepted", said(v)
+    assert codes(v) == {"CK474"}, said(v)
+
+
+def test_that_two_ctas_are_apart_does_not_settle_it_for_all() -> None:
+    v = judged(BY_NUMBER.format(place="block_index() % 4"))
+    assert v.status == "incomplete", said(v)
+    assert any("CTAs store" in u for u in v.uncovered), said(v)
+
+
+AFTER = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 32]):
+    tiles = persistent(M)
+    r = role(warps=1)
+    with r:
+        s = 0.0
+        for m in tiles:
+            s = s + load(x[m, lane()])
+            store(y[m, lane()], s)
+        store(y[block_index(), lane()], s, mask=block_index() < M)
+"""
+
+
+def test_a_store_in_the_tiles_and_one_behind_them_may_be_of_one_cta() -> None:
+    v = judged(AFTER)
+    assert v.status == "incomplete", said(v)
+    assert any("CTAs store" in u for u in v.uncovered), said(v)
 
 
 UNROLLED = """

@@ -33,14 +33,16 @@ def apart(ctx: Context, q: Apart, effort: int) -> Answer:
         constraints += [a < size, b < size, a + n > 0, b + m > 0]
     pairs = [(sides[0].atom(c), sides[1].atom(c)) for c in coordinates]
     constraints.append(z3.Or(*(a != b for a, b in pairs)))
-    if coordinates == (CTA,):
-        constraints += [z3.And(a <= 1, b <= 1) for a, b in pairs]
-        constraints += [_several_tiles(ctx, sides[0])]
     constraints += [*sides[0].rules, *sides[1].rules]
     if not possible(constraints, effort):
         return True
-    if any(t.from_data for t in sides) or _same_values(ctx, q, coordinates):
+    alike = coordinates == ctas_and_tiles(ctx, q.second)
+    if not alike or any(t.from_data for t in sides) or _same_values(ctx, q, coordinates):
         return False
+    if coordinates == (CTA,):
+        # How many CTAs run is for the launch to say: two do if there are two tiles.
+        constraints += [z3.And(a <= 1, b <= 1) for a, b in pairs]
+        constraints.append(_several_tiles(ctx, sides[0]))
     for picked in models(constraints, sides, effort):
         meeting = _meeting(ctx, q, picked)
         if meeting is not None:
@@ -67,6 +69,8 @@ def _box(ctx: Context, t: Terms, f: Footprint) -> tuple[list[tuple[Term, int]], 
 def _same_values(ctx: Context, q: Apart, coordinates: tuple[str, ...]) -> bool:
     """Whether what is stored depends on the CTA through its place only. Then CTAs whose places
     overlap may well store the same values: tiles that are moved back at the edge do."""
+    tiles = (f"{t.name}.{i}" for t in ctx.program.find(Tiles) for i in range(len(t.extents)))
+    coordinates = (*coordinates, *tiles)
     places = [ctx.integers.poly(e) for e in (*q.first.place.index, *q.second.place.index)]
     for site in (q.first.site, q.second.site):
         for p in dependencies(ctx, site):
