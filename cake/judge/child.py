@@ -86,6 +86,16 @@ class Child:
         if self._process is not None:
             self._process.close()
 
+    def stop(self) -> None:
+        """Let the group stand still until :meth:`resume`."""
+        if self._process is not None:
+            self._process.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the group go on."""
+        if self._process is not None:
+            self._process.signal(signal.SIGCONT)
+
     @property
     def output(self) -> str:
         """The last part of what the child printed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -102,6 +102,18 @@ class Link:
         """Build the candidate for ``case``; raises :class:`Stop`."""
         building = Build(workload=self._evaluation.workload, case=case, candidate=self.candidate)
         self.ask(building, self._evaluation.limits.build, Built)
+
+    @contextmanager
+    def alone(self, links: Sequence[Link]) -> Iterator[None]:
+        """The children of the other ``links`` are stopped for the block."""
+        others = [link for link in links if link is not self]
+        for link in others:
+            link._child.stop()
+        try:
+            yield
+        finally:
+            for link in others:
+                link._child.resume()
 
     def hand_over(self, folder: Path, arrays: Mapping[str, Array]) -> None:
         """Write arrays for the child; raises :class:`Stop` if it has put something in the way."""

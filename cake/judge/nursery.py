@@ -72,6 +72,11 @@ class WorkerProcess:
             select.select([self._status], [], [], left)
         return code
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the group, unless it was killed."""
+        if not self._killed:
+            os.killpg(self.pid, number)
+
     def kill(self) -> None:
         """Kill the group; its own children are in it, unless they left it.
 

@@ -29,10 +29,11 @@ def judge(evaluation: Evaluation) -> Verdict:
     if evaluation.timing is not None:
         contract.family(evaluation.timing.family)
     start = time.monotonic()
-    with (
-        TemporaryDirectory(prefix="cake-judge-", ignore_cleanup_errors=True) as folder,
-        Link(evaluation, evaluation.candidate, Path(folder).resolve()) as link,
-    ):
-        session = Session(evaluation, link, Path(folder).resolve())
-        session.run()
-        return session.verdict(time.monotonic() - start)
+    with TemporaryDirectory(prefix="cake-judge-", ignore_cleanup_errors=True) as folder:
+        # One folder below it for each child: what one may write, another does not see.
+        scratch = Path(folder).resolve() / "candidate"
+        scratch.mkdir()
+        with Link(evaluation, evaluation.candidate, scratch) as link:
+            session = Session(evaluation, link, scratch)
+            session.run()
+            return session.verdict(time.monotonic() - start)

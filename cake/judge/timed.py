@@ -11,6 +11,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from cake.judge import laps
+from cake.judge.arguments import POISONS
 from cake.judge.candidate import HOST_CODE, Candidate
 from cake.judge.clocks import Clocks, ClockWatch
 from cake.judge.evaluation import Evaluation, TimingPlan
@@ -28,7 +29,7 @@ Outputs = Mapping[str, Array]
 @dataclass(slots=True)
 class _Samples:
     """What all processes together measured. ``wrong`` describes outputs of timed samples that were
-    not right; ``kept`` counts those that were compared."""
+    not right."""
 
     timed: list[Timed] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -43,6 +44,8 @@ class Timing:
         self._plan = plan
         self._case = case
         self._seed = seed
+        # What is timed has numbers of its own: no guess about the checked runs leads to them.
+        self._first_content = secrets.randbits(63) if evaluation.seed is None else seed + 1
         self._instance = problem(self._contract, case.shape, case.dtype)
 
     def result(self, link: Link, scratch: Path) -> TimingResult:
@@ -63,21 +66,20 @@ class Timing:
                 if number:
                     here = held.enter_context(Link(self._evaluation, link.candidate, scratch))
                     here.build(self._case)
-                with scratch_folder(scratch) as folder:
+                with scratch_folder(scratch) as folder, scratch_folder(scratch.parent) as other:
                     if foreign:
-                        self._race(here, folder, swapped=number % 2 == 1, found=found)
+                        self._race(here, (folder, other), swapped=number % 2 == 1, found=found)
                     else:
                         self._ask(here, folder, swapped=number % 2 == 1, found=found)
         return self._summary(found, watch.clocks(), link.environment.get("device", ""))
 
     def _content(self, number: int) -> dict[str, Array]:
-        # The checked runs used the seed itself; the timed ones see other numbers.
         return generate(
             self._contract,
             self._case.shape,
             self._case.dtype,
             self._plan.family,
-            self._seed + 1 + number,
+            self._first_content + number,
         )
 
     def _checked(self) -> frozenset[int]:
@@ -127,16 +129,22 @@ class Timing:
 
     # -- on shared memory, for candidates with host code -------------------------------------------
 
-    def _race(self, link: Link, folder: Path, *, swapped: bool, found: _Samples) -> None:
-        """Laps of both sides in turn, each on inputs that nobody has seen before."""
+    def _race(
+        self, link: Link, folders: tuple[Path, Path], *, swapped: bool, found: _Samples
+    ) -> None:
+        """Laps of both sides in turn, each on inputs that nobody has seen before. While one runs,
+        the other is stopped: it could else take the machine's time from it."""
         plan, keep = self._plan, self._checked()
         limit = self._evaluation.limits.run
         with ExitStack() as held:
-            other, missing = self._opponent(held, folder)
+            other, missing = self._opponent(held, folders[1])
             links = [link, *other]
             tracks = [
-                [laps.Track(side, self._instance, folder / f"{at}-{turn}", 0xFF) for turn in (0, 1)]
-                for at, side in enumerate(links)
+                [
+                    laps.Track(side, self._instance, folder / str(turn), POISONS[0])
+                    for turn in (0, 1)
+                ]
+                for side, folder in zip(links, folders, strict=False)
             ]
             times: list[list[float]] = [[] for _ in tracks]
             for number in range(-plan.warmup, plan.samples):
@@ -144,7 +152,8 @@ class Timing:
                 forward = (number % 2 == 0) is not swapped
                 for at in range(len(tracks)) if forward else reversed(range(len(tracks))):
                     track = tracks[at][number % 2]
-                    times[at].append(track.lap(inputs, limit))
+                    with links[at].alone(links):
+                        times[at].append(track.lap(inputs, limit))
                     if at == 0 and number in keep:
                         self._check(found, number, inputs, track.outputs)
         times = [side[plan.warmup :] for side in times]
@@ -189,7 +198,7 @@ class Timing:
         details = [first.baseline_problem] if named and first.baseline_problem else []
         return TimingResult(
             case=self._case,
-            clock=first.clock,
+            clock=" and ".join(dict.fromkeys(timed.clock for timed in found.timed)),
             candidate=Summary.of(candidate),
             baseline_name=named,
             baseline=Summary.of(baseline) if baseline else None,

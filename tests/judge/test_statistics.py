@@ -88,6 +88,16 @@ def test_the_same_data_give_the_same_interval():
     assert interval([blocks]) == interval([blocks])
 
 
+def test_processes_that_disagree_widen_the_interval_to_both():
+    rng = np.random.default_rng(2)
+    apart = [measured(rng, 40, speedup=s) for s in (1.0, 1.2)]
+    found = interval(apart)
+    assert found.low <= math.exp(float(np.median(apart[0])))
+    assert found.high >= math.exp(float(np.median(apart[1])))
+    alike = interval([measured(rng, 40, speedup=1.1) for _ in range(2)])
+    assert alike.high / alike.low < 1.03
+
+
 def test_few_blocks_have_no_interval():
     assert interval([]) is None
     assert interval([np.zeros(LEAST_BLOCKS - 1)]) is None

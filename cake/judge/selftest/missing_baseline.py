@@ -8,7 +8,8 @@ _SELF = Candidate(runner="python", entry="itself", text=SOFTMAX)
 
 
 def _compared(plan: TimingPlan) -> Trial:
-    """Caught: there is no ratio, or one that an A/A run cannot have."""
+    """Caught: there is no ratio. How far one of equals is from 1 depends on what else the machine
+    does; ``benchmarks/judge_noise.py`` measures it."""
 
     def trial() -> Outcome:
         verdict = judge(evaluation(SOFTMAX, timing=plan))
@@ -17,7 +18,7 @@ def _compared(plan: TimingPlan) -> Trial:
             detail = verdict.timings[0].detail
             return Outcome(caught=True, evidence=f"no ratio: {detail}")
         text = f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) beside itself"
-        return Outcome(caught=not ratio.contains(1.0), evidence=text)
+        return Outcome(caught=False, evidence=text)
 
     return trial
 
@@ -25,7 +26,7 @@ def _compared(plan: TimingPlan) -> Trial:
 CLASS = IntegrityClass(
     name="missing-baseline",
     description="weak, swapped or missing baseline",
-    caught_by="no baseline replaces another; the same candidate on both sides gives 1",
+    caught_by="no baseline replaces another, and every ratio names its own",
     because="no baseline `cutlass`",
     cheats={"missing": _compared(TimingPlan(baseline="cutlass", warmup=1, samples=4))},
     timed=True,
