@@ -13,8 +13,6 @@ MAX_MILLISECONDS = 60_000
 """For a search whose units of work take unusually long; loaded machines must not come near it."""
 SIZES = ((1, 64), (1, 1024), (1, 65_536), (1, DIM_LIMIT), (0, DIM_LIMIT))
 """Least size and what sizes are below, tried one after another: a counterexample shall be small."""
-
-
 _WITHOUT = ("nra", "grobner", "horner")
 """Methods for products that a first search does without: it finds proofs about quotients by sizes,
 as in maps from a linear number to coordinates, in half of the time, and gives up soon on others."""
@@ -33,7 +31,7 @@ def possible(constraints: Sequence[Term], effort: int) -> bool:
     try:
         return _solve(_solver(constraints, effort, _WITHOUT)) is not None
     except Open:
-        return _solve(_solver(constraints, effort // 4)) is not None
+        return _solve(_solver(constraints, max(1, effort // 4))) is not None
 
 
 def models(
