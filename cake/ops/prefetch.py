@@ -70,7 +70,8 @@ register(
     Primitive(
         name="tma_prefetch",
         params=(Param("view", "place"), Param("place", "place"), AXES),
-        doc="Fetch the tensor map that a tma_load or tma_store with these operands would use.",
+        doc="Fetch the tensor map that a tma_load or tma_store of `view` at `place`, with these"
+        " `axes`, would use.",
         source="PTX ISA 9.0, prefetch.tensormap",
         typing=_map_typing,
         effects=no_effects,

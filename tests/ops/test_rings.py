@@ -20,6 +20,7 @@ from cake.ir.nodes import (
 )
 from cake.ir.program import Pipeline, Program, Role, Smem
 from cake.ir.types import Resource, Scalar, Slot, SmemView, TensorPlace, Void
+from cake.ops.base import lookup
 from cake.ops.rings import RingFacts, ring_facts
 from tests.ops.schedules import program
 
@@ -70,7 +71,10 @@ def test_hand_built_program_without_the_front_end() -> None:
     place = TensorRef(tensor="x", index=(zero, zero), type=TensorPlace(BF16, 2), loc=HERE)
     acquire = Call(op="acquire", args=(ring,), type=Slot("p"), loc=HERE)
     commit = Call(op="commit", args=(ring, slot), type=Void(), loc=HERE)
-    copy = Call(op="tma_load", args=(view, place, *[None] * 5), type=Void(), loc=HERE)
+    load = lookup("tma_load")
+    assert load is not None
+    others = [None] * (len(load.params) - 2)
+    copy = Call(op="tma_load", args=(view, place, *others), type=Void(), loc=HERE)
     body = (
         Assign(targets=("s",), declares=(True,), value=acquire, loc=HERE),
         Do(call=copy, loc=HERE),
