@@ -212,7 +212,7 @@ def test_an_incomplete_verdict_ends_with_3(
     cake: Cake, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = Verdict(status="incomplete", diagnostics=(), uncovered=("a loop without bounds",))
-    monkeypatch.setattr(check, "verify", lambda program, level: verdict)
+    monkeypatch.setattr(check, "verify", lambda program, **how: verdict)
     result = cake("check", good)
     assert result.exit_code == 3
     assert "scale: not covered: a loop without bounds" in result.stdout
@@ -248,3 +248,11 @@ def test_trace_draws_the_events_that_lead_to_a_finding(cake: Cake, tmp_path: Pat
 def test_trace_adds_nothing_where_there_is_none(cake: Cake, document: Document, good: Path) -> None:
     assert cake("check", "--trace", good).stdout == cake("check", good).stdout
     assert document("check", "--trace", good)["diagnostics"] == []
+
+
+def test_quick_leaves_open_what_only_the_phases_decide(document: Document, tmp_path: Path) -> None:
+    path = tmp_path / "raw.py"
+    path.write_text(RAW)
+    whole, quick = (document("check", path, *how) for how in ((), ("--quick",)))
+    assert (whole["status"], quick["status"]) == ("accepted", "incomplete")
+    assert quick["schedules"][0]["uncovered"]
