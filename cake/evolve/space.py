@@ -13,7 +13,7 @@ from typing import Any
 from cake.diag import CakeError
 from cake.evolve.findings import NO_CANDIDATES, error
 from cake.ir.dtypes import DTYPES, DType
-from cake.kernels import Misfit, ScheduleFile, available, encode_meta, meta_domains
+from cake.kernels import Misfit, ScheduleFile, available, encode_meta
 from cake.kernels.binding import bound_domains, meta_defaults
 from cake.kernels.meta_text import MetaJson
 from cake.workloads import Problem
@@ -85,9 +85,8 @@ def variants_of(files: Sequence[ScheduleFile], problem: Problem) -> tuple[Varian
     found: dict[str, Variant] = {}
     reasons = []
     for file in files:
-        domains = meta_domains(file)
         try:
-            left = bound_domains(domains, problem)
+            left = bound_domains(file, problem)
         except Misfit as reason:
             reasons.append(f"{file.path}: {reason}")
             continue
@@ -101,7 +100,7 @@ def variants_of(files: Sequence[ScheduleFile], problem: Problem) -> tuple[Varian
             written_for=file.written_for,
             path=str(file.path),
             text=file.text,
-            domains={n: tuple(encode_meta({n: v})[n] for v in left[n]) for n in domains},
+            domains={n: tuple(encode_meta({n: v})[n] for v in left[n]) for n in left},
             typed=tuple(n for n, d in left.items() if any(isinstance(v, DType) for v in d)),
             defaults=encode_meta(meta_defaults(file)),
         )

@@ -6,6 +6,7 @@ Element types of the contract bind the meta parameters of the same name. Where a
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -18,7 +19,7 @@ from cake.ir.dtypes import DTYPES, DType
 from cake.ir.program import Program
 from cake.kernels.layouts import refused_layouts
 from cake.kernels.library import ScheduleFile
-from cake.kernels.tensors import misfits
+from cake.kernels.tensors import contract_tensors, misfits
 from cake.lang.elaborate import Parsed, parse
 from cake.lang.printer import print_expr
 from cake.workloads import Problem
@@ -65,32 +66,69 @@ def meta_defaults(file: ScheduleFile) -> dict[str, Any]:
     return _meta(elaborate(file).programs)
 
 
-def bound_domains(
-    domains: Mapping[str, tuple[Any, ...]], problem: Problem
-) -> dict[str, tuple[Any, ...]]:
-    """Domains with the element types of the problem filled in.
+def bound_domains(file: ScheduleFile, problem: Problem) -> dict[str, tuple[Any, ...]]:
+    """The domains of a file's meta parameters, with what the problem decides filled in.
 
-    Raises :class:`Misfit` if a domain lacks the type.
+    Element types are bound by name. Of parameters that choose the axes of a tensor
+    (``Tensor[T, "K", "N"] if KN else Tensor[T, "N", "K"]``) those values stay with which all
+    tensors fit. Raises :class:`Misfit` if a domain lacks a type or the tensors fit with no values,
+    and :class:`CakeError` as :func:`meta_domains` does.
     """
+    domains = meta_domains(file)
     out = dict(domains)
     for variable, name in problem.contract.dtypes[problem.dtype].items():
-        if not any(isinstance(v, DType) for v in domains.get(variable, ())):
+        if not _are_types(domains.get(variable, ())):
             continue
         if DTYPES[name] not in domains[variable]:
             admitted = ", ".join(map(str, domains[variable]))
             raise Misfit(f"{variable} = {name} is not among {admitted}")
         out[variable] = (DTYPES[name],)
+    types = {name: values[0] for name, values in out.items() if _are_types(values)}
+    choosing = _choosing_axes(file, problem, domains)
+    fitting, reasons = [], []
+    for values in product(*(domains[name] for name in choosing)):
+        parsed = elaborate(file, {**types, **dict(zip(choosing, values, strict=True))})
+        reason = _errors(parsed.diagnostics) or "; ".join(_misfits(parsed.programs, problem))
+        if reason:
+            reasons.append(reason)
+        else:
+            fitting.append(values)
+    if not fitting:
+        raise Misfit(reasons[0])
+    for i, name in enumerate(choosing):
+        out[name] = tuple(dict.fromkeys(values[i] for values in fitting))
     return out
+
+
+def _are_types(domain: Sequence[Any]) -> bool:
+    return any(isinstance(value, DType) for value in domain)
+
+
+def _choosing_axes(
+    file: ScheduleFile, problem: Problem, domains: Mapping[str, tuple[Any, ...]]
+) -> list[str]:
+    """The parameters, element types apart, in annotations of the contract's tensors."""
+    functions = (n for n in ast.walk(ast.parse(file.text)) if isinstance(n, ast.FunctionDef))
+    named: set[str] = set()
+    for parameter in (p for f in functions for p in f.args.args):
+        if parameter.annotation and parameter.arg in contract_tensors(problem):
+            parts = ast.walk(parameter.annotation)
+            named |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return [name for name, domain in domains.items() if name in named and not _are_types(domain)]
 
 
 def launchable(programs: Sequence[Program], problem: Problem) -> str:
     """Why ``programs`` cannot be launched on ``problem``, or the empty text if they can."""
-    problems = list(dict.fromkeys(misfits(programs, problem)))
+    problems = _misfits(programs, problem)
     if not problems:
         problems += [text for p in programs for text in _refusals(p, problem)]
     if not problems:
         problems += [text for p in programs for text in refused_layouts(p, problem)]
     return "; ".join(problems)
+
+
+def _misfits(programs: Sequence[Program], problem: Problem) -> list[str]:
+    return list(dict.fromkeys(misfits(programs, problem)))
 
 
 def _refusals(program: Program, problem: Problem) -> Iterator[str]:
@@ -109,9 +147,8 @@ def bind(file: ScheduleFile, problem: Problem, given: Mapping[str, Any] | None =
     ``given`` parameters are kept as they are. Raises :class:`Misfit` with the first reason if no
     values are admitted, and :class:`CakeError` for a file that has errors with its defaults.
     """
-    domains = meta_domains(file)
-    fixed = {k: v for k, v in bound_domains(domains, problem).items() if len(v) == 1}
-    base = {name: values[0] for name, values in fixed.items() if name in domains}
+    domains = bound_domains(file, problem)
+    base = {name: values[0] for name, values in domains.items() if len(values) == 1}
     base |= given or {}
     free = {name: values for name, values in domains.items() if name not in base}
     reason = ""

@@ -1,7 +1,6 @@
 """Binding a schedule file to a problem: types, guards, temporaries."""
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from cake.kernels import (
     schedules,
     temporaries,
 )
+from cake.kernels.binding import bound_domains
 from cake.workloads import get, problem
 from tests.kernels.samples import SCALE, file
 
@@ -56,8 +56,9 @@ def test_a_guard_that_no_parameter_changes_refuses_without_trying_pairs(monkeypa
     text = SCALE.replace("require(D <= DP)", "require(D <= DP, M > 4)")
     with pytest.raises(Misfit, match=r"require\(M > 4\) does not hold"):
         bind(file(text), at(64))
-    # T is bound; WARPS and DP have two other values each, their pairs are not worth a try.
-    assert len(tried) == 1 + 1 + 2 + 2
+    # The domains, whether the tensors fit, the defaults; T is bound; WARPS and DP have two other
+    # values each, their pairs are not worth a try.
+    assert len(tried) == 1 + 1 + 1 + 2 + 2
 
 
 def test_two_guards_move_two_parameters() -> None:
@@ -137,21 +138,22 @@ def test_rows_that_tma_cannot_address_are_refused_before_the_launch() -> None:
     bind(by_name["sm_90a"], problem(contract, {"M": 64, "N": 64, "K": 104}, "bf16"))
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype"),
-    [
-        ({"M": 64, "N": 64, "K": 100}, "bf16"),
-        ({"M": 64, "N": 63, "K": 101, "b_layout": "kn"}, "f16_f32"),
-        ({"B": 2, "M": 3, "N": 5, "K": 7}, "f16"),
-    ],
-)
-def test_some_schedule_takes_a_product_that_the_fast_ones_refuse(
-    shape: dict[str, Any], dtype: str
-) -> None:
-    instance = problem(get("gemm"), shape, dtype)
+def test_some_schedule_takes_a_product_that_the_fast_ones_refuse() -> None:
+    instance = problem(get("gemm"), {"B": 2, "M": 3, "N": 5, "K": 7}, "f16_f32")
     admitting = []
     for candidate in schedules("gemm", "sm_90a"):
         with suppress(Misfit):
             bind(candidate, instance)
             admitting.append(candidate.name)
     assert admitting == ["sm_80_any"]
+
+
+def test_the_problem_decides_what_axes_a_tensor_has() -> None:
+    contract = get("gemm")
+    by_name = {f.name: f for f in schedules("gemm", "sm_90a")}
+    kn = problem(contract, {"M": 64, "N": 64, "K": 64, "b_layout": "kn"}, "bf16")
+    left = bound_domains(by_name["sm_90a"], kn)
+    assert (left["KN"], left["BATCHED"], left["T"]) == ((True,), (False,), (BF16,))
+    assert left["BN"] == (128, 256)
+    with pytest.raises(Misfit, match=r"tensor b is \[N, K\], the problem has \[K=64, N=64\]"):
+        bound_domains(by_name["sm_80"], kn)
