@@ -61,7 +61,9 @@ def _tried(what: str) -> Trial:
     """Caught: the attempt came to nothing, and what is right then passes."""
 
     def trial() -> Outcome:
-        with TemporaryDirectory(dir=Path.cwd()) as folder:
+        # Where the user works; a temporary folder would be hidden, not protected.
+        here = Path.cwd() if os.access(Path.cwd(), os.W_OK) else None
+        with TemporaryDirectory(dir=here) as folder:
             mark = Path(folder) / "mark"
             text = _TRY.format(what=what, mark=str(mark), parent=os.getpid())
             verdict = judge(evaluation(text + "\n\n" + SOFTMAX))
