@@ -49,6 +49,13 @@ from cake.workloads import Comparison, Problem, generate, problem
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Runs of each order that draws at random, with seeds from --seed on.",
+)
+@click.option(
     "--arithmetic",
     type=click.Choice(("float", "ring")),
     default="float",
@@ -70,6 +77,7 @@ def command(
     name: str | None,
     order: str,
     seed: int,
+    seeds: int,
     arithmetic: ArithmeticName,
     concurrent: bool,
 ) -> Status:
@@ -92,9 +100,10 @@ def command(
         inputs = _inputs(instance, families, seed)
         setup = _from_problem(text, meta, target, instance, inputs)
     orders = tuple(ORDERS) if order == "all" else (order,)
-    options = Options(seed=seed, arithmetic=arithmetic, concurrent=concurrent)
-    with out.progress("simulating", len(orders)) as advance:
-        runs = [execute(setup, o, options, advance) for o in orders]
+    passes = [(o, seed + i) for o in orders for i in range(seeds if ORDERS[o].draws else 1)]
+    options = Options(arithmetic=arithmetic, concurrent=concurrent)
+    with out.progress("simulating", len(passes)) as advance:
+        runs = [execute(setup, *each, options, advance) for each in passes]
     comparison = compared(instance, inputs, runs[0], seed)
     found = [d for run in runs for d in run.findings]
     found += wrong_results(instance, comparison, setup) + order_findings(instance, runs, setup)
@@ -179,7 +188,7 @@ def _print(
     out.table(
         ("order", "schedules", "CTAs", "findings"),
         [
-            (r.order, " ".join(p.name for p in setup.programs), r.result.ctas, len(r.findings))
+            (r.label, " ".join(p.name for p in setup.programs), r.result.ctas, len(r.findings))
             for r in runs
         ],
     )
@@ -239,6 +248,7 @@ def _entries(
         "runs": [
             {
                 "order": r.order,
+                "seed": r.seed,
                 "ctas": r.result.ctas,
                 "steps": r.result.steps,
                 "findings": len(r.findings),

@@ -11,7 +11,7 @@ from cake.cli.output import Advance
 from cake.cli.tensors import Arrays, written
 from cake.diag import Diagnostic, Fact, Severity
 from cake.ir.program import Program
-from cake.simulate import Options, Simulation, simulate_chain, writers
+from cake.simulate import ORDERS, Options, Simulation, simulate_chain, writers
 from cake.workloads import Comparison, Problem, compare
 
 
@@ -33,15 +33,21 @@ class Run:
     """One pass through all programs; ``tensors`` are those left behind."""
 
     order: str
+    seed: int
     result: Simulation
     tensors: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The order, with the seed if it draws."""
+        return f"{self.order}, seed {self.seed}" if ORDERS[self.order].draws else self.order
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
         return self.result.findings
 
 
-def execute(setup: Setup, order: str, options: Options, advance: Advance) -> Run:
+def execute(setup: Setup, order: str, seed: int, options: Options, advance: Advance) -> Run:
     """All programs in launch order, on copies; the first one with a finding is the last."""
     advance(f"order {order}", steps=0)
     tensors = {name: array.copy() for name, array in setup.arrays.tensors.items()}
@@ -51,10 +57,10 @@ def execute(setup: Setup, order: str, options: Options, advance: Advance) -> Run
         setup.scalars,
         outputs=setup.outputs,
         temporaries=setup.arrays.garbage - setup.outputs,
-        options=replace(options, order=order),
+        options=replace(options, order=order, seed=seed),
     )
     advance()
-    return Run(order=order, result=result, tensors=tensors)
+    return Run(order=order, seed=seed, result=result, tensors=tensors)
 
 
 def compared(
@@ -101,7 +107,7 @@ def order_findings(instance: Problem | None, runs: Sequence[Run], setup: Setup) 
         other = next((r for r in clean if r.tensors[name].tobytes() != first), None)
         if other is None:
             continue
-        message = f"{name} has other bits in order {other.order} than in order {clean[0].order}"
+        message = f"{name} has other bits in order {other.label} than in order {clean[0].label}"
         exact = other.result.modulus is not None
         place = next(p.loc for p in setup.programs if name in written(p))
         finding = Diagnostic.of(

@@ -31,6 +31,12 @@ class Order:
     delayed: Literal["unit", "cta", "consumers"] | None = None
     reverse: bool = False
 
+    @property
+    def draws(self) -> bool:
+        """Whether runs with different seeds may differ."""
+        drawn = "random" in (self.fetch, self.land, self.complete, self.pick, self.units)
+        return drawn or self.delayed in ("unit", "cta")
+
 
 ORDERS: dict[str, Order] = {
     o.name: o

@@ -99,6 +99,28 @@ def test_poison_names_who_left_it(cake: Cake, schedule: Callable[[str], Path]) -
     assert f"{path}:{line(RING, 'release(ring')}:13   S[0] is released here" in result.stdout
 
 
+def test_orders_that_draw_run_with_several_seeds(
+    document: Document, schedule: Callable[[str], Path]
+) -> None:
+    """Whoever is slow, the others read what it has not stored."""
+    text = """\
+@cake.schedule(target="sm_90a")
+def meet(y: Tensor[f32, "N"]):
+    S = smem(f32, (4,))
+    math = role(warps=4)
+    with math as u:
+        if lane() == 0:
+            store(S[u], 1.0)
+        store(y[u * 32 + lane()], load(S[3 - u]))
+"""
+    arguments = ("simulate", schedule(text), "--dim", "N=128", "--seed", "4", "--seeds", "6")
+    found = document(*arguments, "--order", "slow-unit")
+    assert [run["seed"] for run in found["runs"]] == [4, 5, 6, 7, 8, 9]
+    assert all(run["findings"] for run in found["runs"])
+    assert len(found["diagnostics"]) == 1, "findings that are alike are shown once"
+    assert len(document(*arguments, "--order", "late")["runs"]) == 1
+
+
 def test_a_deadlock_names_barriers_and_what_they_wait_for(
     document: Document, schedule: Callable[[str], Path]
 ) -> None:
