@@ -15,17 +15,18 @@ from cake.ir.types import Slot
 from cake.verify.flow import Loop
 from cake.verify.integers import FRESH, Integers
 from cake.verify.memory_items import Item
+from cake.verify.offsets import Offset
 from cake.verify.poly import ZERO, Poly
-from cake.verify.regions import Offset
 from cake.verify.sites import Site
+from cake.verify.stage_blocks import StageBlocks
 
 
 class LoopFrames:
     """Rewrites items where control enters, repeats or leaves the loops of a role."""
 
-    def __init__(self, sites: tuple[Site, ...], integers: Integers) -> None:
+    def __init__(self, sites: tuple[Site, ...], integers: Integers, blocks: StageBlocks) -> None:
         self.integers = integers
-        self._anchored = _anchors(sites, integers)
+        self._anchored = _anchors(sites, integers, blocks)
         self._local: dict[int, frozenset[str]] = {}
 
     def enter(self, s: Loop, items: set[Item]) -> set[Item]:
@@ -114,7 +115,9 @@ class LoopFrames:
         return self._local[id(s)]
 
 
-def _anchors(sites: tuple[Site, ...], integers: Integers) -> dict[int, dict[str, int]]:
+def _anchors(
+    sites: tuple[Site, ...], integers: Integers, blocks: StageBlocks
+) -> dict[int, dict[str, int]]:
     """For each loop, by how much a round moves the stages of the buffers that it indexes."""
     found: dict[int, dict[str, int]] = {}
     for site in sites:
@@ -124,7 +127,7 @@ def _anchors(sites: tuple[Site, ...], integers: Integers) -> dict[int, dict[str,
             stage = None if isinstance(view.stage.type, Slot) else integers.poly(view.stage)
             if stage is None:
                 continue
-            residue = integers.residue(stage, integers.stages(view.base))
+            _, residue = blocks.split(view.base, stage)
             for loop in site.loops:
                 if id(loop) in integers.loops:
                     parts = residue.split(str(integers.loops[id(loop)][0]))

@@ -41,6 +41,7 @@ from cake.verify.memory_items import (
 )
 from cake.verify.regions import Overlap, Regions, SlotId
 from cake.verify.sites import Site
+from cake.verify.stage_blocks import StageBlocks
 
 
 class MemoryFlow(Flow[Memory]):
@@ -78,8 +79,9 @@ class MemoryFlow(Flow[Memory]):
         )
         self.partial: tuple[frozenset[str], ...] = (frozenset(),) * len(sites)
         self._of_stmt = per_call(sites)
-        self._frames = LoopFrames(sites, integers)
-        self._regions = Regions(program, integers, decl)
+        blocks = StageBlocks(integers, sites)
+        self._frames = LoopFrames(sites, integers, blocks)
+        self._regions = Regions(program, integers, decl, blocks)
 
     def follow(self) -> tuple[Hazard, ...]:
         """Run the role from start to end."""

@@ -14,43 +14,14 @@ from cake.ir.nodes import VarRef, View
 from cake.ir.program import Program, Role, Smem
 from cake.ir.types import WARP, Slot, SmemView
 from cake.verify.integers import THREAD, Integers, unit_key
+from cake.verify.offsets import Offset, distance, meet, nearest
 from cake.verify.poly import ZERO, Poly
+from cake.verify.stage_blocks import StageBlocks
 
 SlotId = tuple[str, int, int]
 """A slot of a ring: ring, place in the program that took it, how many times ago."""
 
 Overlap = Literal["no", "maybe", "yes"]
-
-
-@dataclass(frozen=True, slots=True)
-class Offset:
-    """A place along an axis: ``base`` is equal in all threads of the role, ``part`` is made of the
-    unit's index and thread indices. None: anywhere. With a ``stride``, any of the places ``base``,
-    ``base - stride``, ..., ``base - most * stride`` that earlier rounds of a loop used."""
-
-    base: Poly | None
-    part: Poly = ZERO
-    stride: int = 0
-    most: float = math.inf
-
-    def mapped(self, change: Callable[[Poly], Poly]) -> Offset:
-        base = None if self.base is None else change(self.base)
-        return self if base == self.base else Offset(base, self.part, self.stride, self.most)
-
-    def earlier(self, turn: Poly, rounds: int | None) -> Offset:
-        """The place as seen from the next round of a loop, or from any later one; ``rounds`` is
-        how many the loop makes, if that is a number."""
-        parts = None if self.base is None else self.base.split(str(turn))
-        if self.base is None or (parts is not None and not parts[0].terms):
-            return self
-        stride = 0 if parts is None else parts[0].constant or 0
-        if stride == 0 or self.stride not in (0, stride):
-            return Offset(None)
-        if self.stride:
-            return self
-        most = math.inf if rounds is None else rounds - 2
-        before = self.base.replace({str(turn): turn - 1})
-        return Offset(before, self.part, stride, most)
 
 
 Stage = Offset | frozenset[SlotId] | None
@@ -59,7 +30,10 @@ Stage = Offset | frozenset[SlotId] | None
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of a buffer: ``extents[i]`` elements at ``offsets[i]`` along axis i."""
+    """A part of a buffer: ``extents[i]`` elements at ``offsets[i]`` along axis i.
+
+    Where stages are dealt out in blocks, the block is the first axis, and ``stages`` its size.
+    """
 
     buffer: str
     stages: int
@@ -97,41 +71,17 @@ class Region:
         return self.at_stage(self.stage.mapped(lambda p: change(p).modulo(n)))
 
 
-def _distance(x: Offset, y: Offset) -> int | None:
-    """How far apart two places are, the units' own parts aside; None if it is not known."""
-    return None if x.base is None or y.base is None else (x.base - y.base).constant
-
-
-def _meet(low: Any, high: Any, first: Any, last: Any, earlier: Offset) -> Any:
-    """Whether [low, high), moved back as far as ``earlier`` may be, meets [first, last)."""
-    back: Any = 0
-    stride = earlier.stride
-    if stride > 0:
-        back = stride * np.clip(np.floor((low - last) / stride) + 1, 0, earlier.most)
-    elif stride < 0:
-        back = stride * np.clip(np.floor((first - high) / -stride) + 1, 0, earlier.most)
-    # Where an end is infinite, what is not a number meets.
-    return ~((low - back >= last) | (high - back <= first))
-
-
-def _nearest(gap: Any, n: int, m: int, earlier: Offset) -> Any:
-    """Gaps, moved back as many strides as bring them into (-n, m) if any number does."""
-    stride = earlier.stride
-    if stride > 0:
-        return gap - stride * np.clip((gap - m) // stride + 1, 0, earlier.most)
-    if stride < 0:
-        return gap - stride * np.clip((-n - gap) // -stride + 1, 0, earlier.most)
-    return gap
-
-
 _WITHIN, _UNITS, _THREADS = range(3)
 
 
 class Regions:
     """Regions of one role."""
 
-    def __init__(self, program: Program, integers: Integers, role: Role) -> None:
+    def __init__(
+        self, program: Program, integers: Integers, role: Role, blocks: StageBlocks
+    ) -> None:
         self.program = program
+        self.blocks = blocks
         self.integers = integers
         self.unit = unit_key(role.name)
         self.units = role.units
@@ -156,17 +106,19 @@ class Regions:
             Offset(ZERO) if extent == whole else self._offset(self.integers.poly(e))
             for e, extent, whole in zip(view.offsets, extents, buffer.shape, strict=True)
         )
-        stages = buffer.stages or 1
-        return Region(buffer.name, stages, self._stage(view, stages, slots), offsets, extents)
-
-    def _stage(self, view: View, stages: int, slots: Mapping[str, frozenset[SlotId]]) -> Stage:
-        if view.stage is None:
-            return None
-        if isinstance(view.stage.type, Slot):
+        stage: Stage = None
+        number = None if view.stage is None else self.integers.poly(view.stage)
+        if view.stage is not None and isinstance(view.stage.type, Slot):
             name = view.stage.name if isinstance(view.stage, VarRef) else ""
-            return slots.get(name) or Offset(None)
-        number = self.integers.poly(view.stage)
-        return self._offset(None if number is None else self.integers.residue(number, stages))
+            stage = slots.get(name) or Offset(None)
+        elif number is not None:
+            block, place = self.blocks.split(view.base, number)
+            stage = self._offset(place)
+            if block is not None:
+                offsets, extents = (self._offset(block), *offsets), (1, *extents)
+        elif view.stage is not None:
+            stage = Offset(None)
+        return Region(buffer.name, self.blocks.size(view.base), stage, offsets, extents)
 
     def _offset(self, p: Poly | None) -> Offset:
         if p is None:
@@ -201,7 +153,7 @@ class Regions:
         stages = self._stage_distance(a, b)
         if stages == "no":
             return "no"
-        gaps = [_distance(x, y) for x, y in zip(a.offsets, b.offsets, strict=True)]
+        gaps = [distance(x, y) for x, y in zip(a.offsets, b.offsets, strict=True)]
         worst: Overlap = "no"
         for i, j in np.argwhere(self._meeting(a, b, gaps) & self._compared(how)).tolist():
             found = self._apart(a, b, i, j, stages, gaps, how)
@@ -222,7 +174,7 @@ class Regions:
             if d is not None:
                 low, high = self._ends(x.part, n)[..., None] + d
                 first, last = self._ends(y.part, m)[:, None]
-                meeting &= _meet(low, high, first, last, x)
+                meeting &= meet(low, high, first, last, x)
         return meeting
 
     def _ends(self, part: Poly, extent: int) -> Any:
@@ -291,7 +243,7 @@ class Regions:
             p, q = self._places(x.part, i), self._places(y.part, j)
             if p is None or q is None:
                 return "maybe"
-            gap = _nearest(p[:, None] + d - q[None, :], n, m, x)
+            gap = nearest(p[:, None] + d - q[None, :], n, m, x)
             same &= (gap < m) & (gap > -n)
         if i == j:
             np.fill_diagonal(same, False)

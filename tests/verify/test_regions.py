@@ -7,8 +7,10 @@ import pytest
 from cake.ir.nodes import View, walk_exprs, walk_stmts
 from cake.ir.program import Role
 from cake.verify.context import Context
+from cake.verify.offsets import Offset
 from cake.verify.poly import ZERO, Poly
-from cake.verify.regions import Offset, Region, Regions
+from cake.verify.regions import Region, Regions
+from cake.verify.stage_blocks import StageBlocks
 
 from .examples import programs
 
@@ -29,7 +31,7 @@ def _regions(a: str, b: str) -> tuple[Regions, Region, Region]:
     ctx = Context(program)
     role = program.resource("r")
     assert isinstance(role, Role)
-    regions = Regions(program, ctx.integers, role)
+    regions = Regions(program, ctx.integers, role, StageBlocks(ctx.integers, ctx.sites))
     views = [
         e for s in walk_stmts(program.roles[0].body) for e in walk_exprs(s) if isinstance(e, View)
     ]

@@ -92,10 +92,31 @@ def kernel(x: Tensor[f32, "M", 2, 32], y: Tensor[f32, "M", 2, 32]):
                 named_arrive(done, k % 3)
 """
 
+BLOCKS = """
+@cake.schedule(target="sm_90a")
+def kernel(y: Tensor[bf16, "M", 128]):
+    E = smem(bf16, (64, 128), stages=4, swizzle=128)
+    math = role(warpgroups=2)
+    with math as wg:
+        for k in range(cdiv(M, 128)):
+            tma_store_wait(1)
+            unit_sync()
+            tile = fragment(f32, (64, 128), fill=0.0)
+            stmatrix(E[wg * 2 + k % 2], cast(tile + cast(k, f32), bf16))
+            fence_async()
+            unit_sync()
+            tma_store(y[(k * 2 + wg) * 64, 0], E[wg * 2 + k % 2])
+            tma_store_commit()
+        tma_store_wait(0)
+"""
+
 CASES = {
     "pairs of warps": (PAIRS, ("u + 1 - u % 2 * 2", "3 - u"), {"CK453"}),
     "slots in turn": (SLOTS_IN_TURN, ("role(warps=2)", "role(warps=3)"), {"CK333"}),
     "few rounds": (FEW_ROUNDS, ("range(2)", "range(3)"), {"CK319", "CK343"}),
+    "a block of stages for each unit": (BLOCKS, ("wait(1)", "wait(2)"), {"CK344"}),
+    "blocks that overlap": (BLOCKS, ("wg * 2", "wg"), {"CK451", "CK452"}),
+    "a block and a half": (BLOCKS, ("k % 2", "k % 3"), {"CK319"}),
     "fewer rounds than stages": (EPILOGUES, ("wg * 4", "wg * 2"), {"CK343", "CK351"}),
     "stages that peers read": (
         PEERS,
