@@ -55,7 +55,7 @@ def command(
     processes: int,
     folder: Path | None,
 ) -> Status:
-    """Time a schedule, or another kernel, against a baseline on this machine's GPU.
+    """Time a kernel against a baseline on this machine's GPU.
 
     The result is checked before and while it is timed. Candidate and baseline take turns, each
     after the L2 cache was flushed, in fresh processes in which they change places; times are

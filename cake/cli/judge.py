@@ -55,10 +55,11 @@ def command(
     folder: Path | None,
     seed: int | None,
 ) -> Status:
-    """Decide whether a schedule, or another kernel, computes what a workload asks for.
+    """Decide whether a kernel computes what a workload asks for.
 
-    It runs in a process of its own, on poisoned and guarded buffers, with inputs that it
-    cannot foresee: all families of the contract, or those given. On the CPU it is simulated.
+    A schedule, a CUDA source or a Python module runs in a process of its own, on poisoned and
+    guarded buffers, with inputs that it cannot foresee: all families of the contract, or those
+    given. On the CPU a schedule is simulated.
     """
     contract = contract_of(workload)
     made = candidate(file, runner, meta, target)

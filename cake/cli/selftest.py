@@ -29,10 +29,11 @@ _EVIDENCE = 90  # characters of a table's cell
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
 def command(out: Output, names: tuple[str, ...], device: str, jobs: int) -> Status:
-    """Run the twins of every class of cheating and accident, or of those named.
+    """Check the judge by cheating and by honest candidates.
 
-    Each cheating twin has to be caught, each honest twin has to pass. Classes that time something
-    run alone, whatever --jobs says.
+    The twins of every class of cheating and accident are run, or of those named. Each cheating
+    twin has to be caught, each honest twin has to pass. Classes that time something run alone,
+    whatever --jobs says.
     """
     if device == "cuda":
         driver.driver()
