@@ -88,7 +88,8 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
             yield _report(blocked, sample)
             return
     if not tried:
-        yield Uncovered("whether the roles can wait for each other in a circle: it depends on data")
+        what = "whether the roles can wait for each other in a circle: it depends on data"
+        yield Uncovered(what, decider="L2")
 
 
 def _report(blocked: tuple[Blocked, ...], sample: Sample) -> Diagnostic:
