@@ -1,18 +1,27 @@
-"""Survivors that mean the same as the original, each with its argument.
+"""Survivors that mean the same as the original, each with its argument (``equivalent.json``).
 
-What is decided without a person is not here: statements that commute (``commute.py``), equal CUDA,
-waits that wait for more, rings with less slack (``operators.py``).
+What is decided without a person is not there: statements that commute (``commute.py``), equal CUDA,
+waits that wait for more, rings with less slack (``operators.py``). An argument is about one mutant,
+named by its difference with line numbers: when a schedule changes, it has to be made again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 Change = tuple[str, str, str]
-"""Schedule, operator, and the changed lines of the mutant, as :func:`change` writes them."""
+"""Schedule, operator, and the difference of the mutant, as :func:`change` writes it."""
 
-ARGUMENTS: Mapping[str, tuple[Change, ...]] = {}
+
+def _read() -> dict[str, frozenset[Change]]:
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+    return {reason: frozenset(map(tuple, m)) for reason, m in json.loads(text).items()}
+
+
+ARGUMENTS: Mapping[str, frozenset[Change]] = _read()
 """Why mutants mean the same, and which ones."""
 
 
@@ -23,6 +32,6 @@ def argument(fate: Mapping[str, Any]) -> str | None:
 
 
 def change(diff: str) -> str:
-    """The changed lines of a diff without indentation, joined by `` | ``."""
-    lines = [line for line in diff.splitlines() if not line.startswith("@@")]
-    return " | ".join(line[0] + line[1:].strip() for line in lines)
+    """A diff without indentation, its lines joined by `` | ``."""
+    lines = diff.splitlines()
+    return " | ".join(x if x.startswith("@@") else x[0] + x[1:].strip() for x in lines)

@@ -13,8 +13,11 @@ import cake
 Record = dict[str, Any]
 T = TypeVar("T")
 
-AFTERWARDS = ("equivalent.py", "figures.py", "page.py", "device.py", "device_child.py")
-"""Files that only say what to make of a record."""
+APART = (
+    *("families.py", "more_families.py", "wide_families.py", "dress.py", "generate.py"),
+    *("equivalent.py", "figures.py", "page.py", "provenance.py", "device.py", "device_child.py"),
+)
+"""Files that say which texts are judged, or what to make of a record: its key is the text."""
 
 
 class Journal:
@@ -59,6 +62,6 @@ def sources() -> str:
     digest = hashlib.sha256()
     for folder in (Path(cake.__file__).parent, Path(__file__).parent):
         for path in sorted(folder.rglob("*.py")):
-            if path.parent != Path(__file__).parent or path.name not in AFTERWARDS:
+            if path.parent != Path(__file__).parent or path.name not in APART:
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

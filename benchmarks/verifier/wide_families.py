@@ -16,7 +16,7 @@ def by_hand(r: Random, fault: str | None) -> str:
     tiles = r.random() < 0.5 or fault == "the counter restarts with every tile"
     if fault in ("phase of the round", "the counter restarts with every tile"):
         stages = max(stages, 2)
-    rounds = r.choice(["K // 32", "K // 32 + 1", "5", "K // 64 * 2"])
+    rounds = r.choice(["K // 32", "K // 32 + 1", "11", "K // 64 * 2"])
     size = {"announces too little": 128 * warps // 2, "announces too much": 256 * warps}
     bytes_ = size.get(fault or "", 128 * warps)
     arrivals = {"frees too early": warps - 1, "waits for more arrivals": warps + 1}
@@ -133,6 +133,8 @@ def epilogue(r: Random, fault: str | None) -> str:
     groups, buffers = r.choice([1, 2]), r.choice([1, 2, 3, 4])
     columns = r.choice([64, 128])
     rounds = r.choice(["cdiv(M, {0})", "cdiv(M, {0}) + 1", "3"]).format(64 * groups)
+    if fault is not None and rounds == "3":
+        rounds = "9"  # more rounds than buffers: a fault shows when one is used again
     if fault == "buffers are not turned":
         buffers = max(buffers, 2)
     free = buffers if fault == "waits for too few" else buffers - 1

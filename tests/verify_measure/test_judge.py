@@ -100,7 +100,9 @@ def test_figures_count_what_is_not_equivalent(monkeypatch: pytest.MonkeyPatch) -
     ]
     valid = [generated("accepted", None), generated("rejected", None)]
     unsafe = [generated("rejected", "a"), generated("incomplete", "a"), generated("accepted", "b")]
-    monkeypatch.setattr(equivalent, "ARGUMENTS", {"they are": (("x", "drop fence", "-a | +b"),)})
+    monkeypatch.setattr(
+        equivalent, "ARGUMENTS", {"they are": (("x", "drop fence", "@@ -1 +1 @@ | -a | +b"),)}
+    )
     f = figures(fates, valid, unsafe)
     assert (f["mutants"], f["kill_rate"], f["static_kill_rate"]) == (6, 0.75, 0.5)
     assert (f["localisation"], f["false_alarms"], f["unsafe_accepted"]) == (0.5, 1, 1)
