@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cake.diag import Related
 from cake.ir.dtypes import numpy_dtype
 from cake.ir.nodes import Expr, TensorRef, View
 from cake.ir.program import Role, Smem
 from cake.ir.types import WARP, SmemView
 from cake.ops.machine import Proxy
 from cake.simulate.codes import SMEM_BOUNDS
+from cake.simulate.errors import Finding
 from cake.simulate.evaluator import Evaluator
 from cake.simulate.global_memory import turns
 from cake.simulate.shared import SharedMemory
@@ -220,7 +222,20 @@ class MemoryUnit(Evaluator):
         proxy: Proxy = "generic",
     ) -> Any:
         tensor, coordinates = self._global(place, offset)
-        return tensor.read(coordinates, self._accessed(coordinates, mask, proxy), fill)
+        try:
+            return tensor.read(coordinates, self._accessed(coordinates, mask, proxy), fill)
+        except Finding as finding:
+            self._in_flight(finding)
+            raise
+
+    def _in_flight(self, finding: Finding) -> None:
+        """Name the copy in flight that brings the data which a finding misses."""
+        op = None if finding.arrived is None else self.cta.engine.bringing(finding.arrived)
+        if op is not None and op.place is not None:
+            finding.message += ": the copy that brings it has not completed"
+            what = "the copy starts here and has not completed"
+            finding.related += (Related(span=op.place.loc, message=what),)
+            finding.unwritten = None
 
     def global_write(
         self,

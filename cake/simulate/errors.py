@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,8 @@ class Finding(Exception):
         self.related = related
         self.unwritten: str | None = None
         """The buffer or tensor in which nothing has been written, if that is what is wrong."""
+        self.arrived: Callable[[], bool] | None = None
+        """Whether it has been written by now."""
         self.place: Span | None = None
 
     def at(self, place: Span, facts: Mapping[str, Any]) -> Finding:

@@ -101,6 +101,7 @@ class GlobalTensor:
             {"tensor": self.name, "index": str(first)},
         )
         finding.unwritten = self.name
+        finding.arrived = lambda: bool(self.valid[tuple(coords)].all())
         raise finding
 
     def _outside(self, coords: Sequence[Any], bad: Any) -> NoReturn:

@@ -68,6 +68,15 @@ with math:
 """
 """Plain stores that leave by TMA."""
 
+STORED = (
+    FENCED.replace("tma_store_wait(0)", "tma_store_wait(0, read=False)")
+    + """
+    w = load(y[0, thread() // 2])
+    store(v[thread()], w)
+"""
+)
+"""What TMA has stored is read back."""
+
 CROSS = """
 S = smem(f32, (128,))
 math = role(warpgroups=1)
@@ -608,6 +617,18 @@ HAZARDS = (
         code="CK519",
         at="flags = workspace",
         says="workspace flags is not zero at (0,)",
+    ),
+    Hazard(
+        name="memory read before the TMA store into it is complete",
+        good=STORED,
+        old="tma_store_wait(0, read=False)",
+        new="tma_store_wait(0)",
+        code="CK509",
+        at="w = load(y",
+        says="the copy that brings it has not completed",
+        related="tma_store(y",
+        orders=LATE,
+        options={"outputs": ("y",)},
     ),
     Hazard(
         name="part of a unit at a barrier of all",
