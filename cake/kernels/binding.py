@@ -165,7 +165,7 @@ def bind(file: ScheduleFile, problem: Problem, given: Mapping[str, Any] | None =
             return Bound(programs=parsed.programs, meta=_meta(parsed.programs))
         if not changes:
             reason, defaults = refusal, _meta(parsed.programs)
-        elif refusal != reason:
+        elif len(changes) == 1 and refusal != reason:
             involved |= changes.keys()
     raise Misfit(reason)
 
