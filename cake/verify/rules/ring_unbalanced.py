@@ -15,6 +15,8 @@ loop what the last round still holds.
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
+from cake.ir.nodes import Assign, Call, Do, RoleBody, VarRef, child_blocks, walk_calls, walk_stmts
+from cake.ops.rings import ring_step
 from cake.verify.context import Context
 from cake.verify.ring_steps import StepKind, compare
 from cake.verify.rule import Uncovered, rule
@@ -73,7 +75,11 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
             if result.proved:
                 continue
             if result.sample is None:
-                yield Uncovered(f"whether {role} hands over every slot of ring {ring.name}")
+                slip = _slip(ring.name, body, first, last)
+                if slip is None:
+                    yield Uncovered(f"whether {role} hands over every slot of ring {ring.name}")
+                else:
+                    yield RULE.at(slip[0].loc, slip[1], facts={"ring": ring.name, "role": role})
                 continue
             fills, uses = ctx.ring_places(ring.name)
             place = (fills if kind == "acquire" else uses)[0]
@@ -89,6 +95,27 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
                 },
                 helps=(f"each {kind} needs one {last} on every path",),
             )
+
+
+def _slip(ring: str, body: RoleBody, first: str, last: str) -> tuple[Call, str] | None:
+    """A slot that is plainly never handed over, or twice in one block, however often that runs."""
+    steps = [c for c in walk_calls(body.body) if _is(c, ring, first) or _is(c, ring, last)]
+    if steps and not any(_is(c, ring, last) for c in steps):
+        return steps[0], f"no {last} hands over the slots of ring {ring} that {first} takes"
+    for block in (body.body, *(b for s in walk_stmts(body.body) for b in child_blocks(s))):
+        given: set[str] = set()
+        for s in block:
+            given -= {t for x in walk_stmts((s,)) if isinstance(x, Assign) for t in x.targets}
+            slot = s.call.args[1] if isinstance(s, Do) and _is(s.call, ring, last) else None
+            if isinstance(s, Do) and isinstance(slot, VarRef):
+                if slot.name in given:
+                    return s.call, f"the slot {slot.name} of ring {ring} is handed over again"
+                given.add(slot.name)
+    return None
+
+
+def _is(call: Call, ring: str, step: str) -> bool:
+    return ring_step(call) == step and getattr(call.args[0], "name", None) == ring
 
 
 RULE = rule(
