@@ -61,8 +61,20 @@ def masked(x, rest):
     """``x`` with zeros from row ``rest`` on; whole chunks pay nothing."""
     made = x
     if rest < CHUNK:
-        made = select(row_index(CHUNK) < rest, x, 0.0)
+        made = select(row_index(CHUNK) < rest, made, 0.0)
     return made
+
+
+@cake.inline
+def logits(tile, bias, scale):
+    """Logits of decays times log2(e), and times a factor if they are bounded."""
+    return fma(cast(ldmatrix(tile), f32), scale, cols(bias))
+
+
+@cake.inline
+def rows_of(tile, norm, rest):
+    """Rows of keys or queries over their norms, those from ``rest`` on zero."""
+    return masked(cast(ldmatrix(tile), f32) * norm, rest)
 
 
 @cake.inline
@@ -256,8 +268,7 @@ def kda_prefill(
             qk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
             if tight:
                 for c in range(base, base + 64, 16):
-                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 16]), f32)
-                    x = fma(x, scale, cols(BIAS[c : c + 16]))
+                    x = logits(G[r][row : row + CHUNK, c : c + 16], BIAS[c : c + 16], scale)
                     a = masked(rcp(1.0 + exp2(-x)) * bound, rest)
                     high, low = rounded(a), remainder(a)
                     halves = product(same_half, high, low)
@@ -265,10 +276,8 @@ def kda_prefill(
                     store(DECAY[s][m, c : c + 16], begin * rise)
                     e = product(from_middle, high, low)
                     power = exp2(e)
-                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 16]), f32)
-                    x = masked(x * knorm, rest)
-                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 16]), f32)
-                    y = masked(y * qnorm, rest)
+                    x = rows_of(K[r][row : row + CHUNK, c : c + 16], knorm, rest)
+                    y = rows_of(Q[r][row : row + CHUNK, c : c + 16], qnorm, rest)
                     x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
                     right = b_operand(cast(x_r, bf16), transposed=True)
                     mma(kk, cast(x_k, bf16), right)
@@ -285,28 +294,24 @@ def kda_prefill(
                     kk_far = fragment(f32, (CHUNK, CHUNK), fill=0.0)
                     qk_far = fragment(f32, (CHUNK, CHUNK), fill=0.0)
                     for c in range(base, base + 64, 16):
-                        x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 16]), f32)
-                        x = fma(x, scale, cols(BIAS[c : c + 16]))
+                        x = logits(G[r][row : row + CHUNK, c : c + 16], BIAS[c : c + 16], scale)
                         a = masked(log2_decay(x, bounded != 0, bound, factor), rest)
                         power = exp2(product(half, rounded(a), remainder(a)))
-                        x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 16]), f32)
-                        y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 16]), f32)
-                        left = cast(masked(x * knorm, rest) * power, f16)
-                        right = b_operand(left, transposed=True)
-                        mma(kk_far, left, right)
-                        mma(qk_far, cast(masked(y * qnorm, rest) * power, f16), right)
+                        x = rows_of(K[r][row : row + CHUNK, c : c + 16], knorm, rest)
+                        y = rows_of(Q[r][row : row + CHUNK, c : c + 16], qnorm, rest)
+                        operand = cast(x * power, f16)
+                        right = b_operand(operand, transposed=True)
+                        mma(kk_far, operand, right)
+                        mma(qk_far, cast(y * power, f16), right)
                     kk = merged(kk_far, kk, size)
                     qk = merged(qk_far, qk, size)
                 own = row_vector(f32, CHUNK, fill=0.0, partial=True)
                 for c in range(base, base + 64, 16):
-                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 16]), f32)
-                    x = fma(x, scale, cols(BIAS[c : c + 16]))
+                    x = logits(G[r][row : row + CHUNK, c : c + 16], BIAS[c : c + 16], scale)
                     a = masked(log2_decay(x, bounded != 0, bound, factor), rest)
                     high, low = rounded(a), remainder(a)
-                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 16]), f32)
-                    x = masked(x * knorm, rest)
-                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 16]), f32)
-                    y = masked(y * qnorm, rest)
+                    x = rows_of(K[r][row : row + CHUNK, c : c + 16], knorm, rest)
+                    y = rows_of(Q[r][row : row + CHUNK, c : c + 16], qnorm, rest)
                     own = own + reduce_rows(x * y, "sum")
                     before = product(chosen(earlier <= later), high, low)
                     power = exp2(before)
