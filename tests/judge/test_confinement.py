@@ -2,16 +2,18 @@
 
 import dataclasses
 import os
+import time
 
 import pytest
 
 from cake.judge import Candidate, Evaluation, JudgeUnavailable, Limits, TimingPlan, judge, link
 from cake.judge.child import Child
+from cake.judge.laps import Track
 from cake.judge.link import Link, confinement_of
 from cake.judge.python_runner import PLUGIN, RUNNER
 from cake.judge.sandbox import LIMITS, MIB, NAMESPACES, Confinement, confine
 from cake.judge.selftest.sources import SOFTMAX
-from cake.workloads import Case
+from cake.workloads import Case, generate, get, problem
 
 CASE = Case(shape={"M": 4, "N": 64}, dtype="f32")
 
@@ -189,3 +191,46 @@ class TestWays:
         with pytest.raises(JudgeUnavailable, match="no runner is called `ir`"):
             Link(asked, asked.candidate, tmp_path)
         assert tried == [(None, (PLUGIN,))]
+
+
+def test_while_one_side_runs_the_other_stands_still(tmp_path):
+    text = """\
+import threading
+
+
+def count(y):
+    while True:
+        y[0, 0] = (y[0, 0] + 1) % 1024
+
+
+def run(y):
+    threading.Thread(target=count, args=(y,), daemon=True).start()
+"""
+    asked = evaluation(text)
+    instance = problem(get("softmax"), CASE.shape, CASE.dtype)
+    inputs = generate(get("softmax"), CASE.shape, CASE.dtype, "normal", 0)
+    folders = [tmp_path / name for name in ("one", "other")]
+    for folder in folders:
+        folder.mkdir()
+    with (
+        Link(asked, asked.candidate, folders[0]) as one,
+        Link(asked, asked.candidate, folders[1]) as other,
+    ):
+        one.build(CASE)
+        track = Track(one, instance, folders[0] / "0", 0)
+        track.lap(inputs, 30)
+
+        def counted():
+            return float(track._arguments.outputs()["y"][0, 0])
+
+        def advances(seconds):
+            before, end = counted(), time.monotonic() + seconds
+            while time.monotonic() < end and counted() == before:
+                time.sleep(0.01)
+            return counted() != before
+
+        assert advances(30)
+        with other.alone([one, other]):
+            time.sleep(0.05)  # the signal needs a moment to reach a thread on another core
+            assert not advances(0.3)
+        assert advances(30)
