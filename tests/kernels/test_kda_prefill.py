@@ -31,17 +31,17 @@ def simulated(*args: Any, **options: Any) -> None:
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
 def test_every_order_of_completion_gives_the_same_result(order: str) -> None:
-    simulated(shape("70+0+3"), family="trained", order=order)
+    simulated(shape("66"), family="trained", order=order)
 
 
 @pytest.mark.parametrize("family", ["large", "heavy_tails", "zero", "duplicated_rows", *OWN])
 def test_every_kind_of_input(family: str) -> None:
-    simulated(shape("20+3"), family=family, order="random")
+    simulated(shape("9+8" if family == "nan" else "17"), family=family, order="random")
 
 
 @pytest.mark.parametrize("family", ["trained", "strong_gates"])
 def test_gates_without_a_bound(family: str) -> None:
-    simulated(shape("37", bounded=0), family=family, order="random")
+    simulated(shape("20", bounded=0), family=family, order="random")
 
 
 @pytest.mark.parametrize("case", CONTRACT.shapes["edge"], ids=lambda case: case.label())
@@ -49,14 +49,14 @@ def test_odd_shapes(case: Any) -> None:
     simulated(dict(case.shape), case.dtype, order="random")
 
 
-@pytest.mark.parametrize("length", [7, 8, 16, 17, 64, 65])
+@pytest.mark.parametrize("length", [7, 8, 32, 65])
 def test_lengths_around_chunks_and_tiles(length: int) -> None:
     simulated(shape(str(length)), family="closed_gates")
 
 
 def test_other_tiles_and_halves_of_the_state() -> None:
     simulated(shape("35"), family="trained", TILE=32, STAGES=1)
-    simulated(shape("52"), family="trained", TILE=48, PARTS=2)
+    simulated(shape("50"), family="trained", TILE=48, PARTS=2)
 
 
 def run(dims: dict[str, Any], inputs: dict[str, Any], **given: Any) -> dict[str, Any]:
