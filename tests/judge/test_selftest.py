@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import cake.judge.selftest
+from cake.judge import JudgeUnavailable
 from cake.judge.selftest import classes, run
 from cake.judge.selftest.twins import IntegrityClass, Outcome
 from tests.judge.test_confinement import namespaces
@@ -28,6 +29,10 @@ def test_a_class_has_cheats_and_says_what_catches_them(each):
     assert each.cheats
     assert each.description
     assert each.caught_by
+    if isinstance(each.because, str):
+        assert each.because
+    else:
+        assert each.because.keys() == each.cheats.keys()
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -58,3 +63,18 @@ def test_being_caught_for_another_reason_is_not_enough():
         honest=trial(True, "incorrect"),
     )
     assert [report.ok for report in run(each)] == [False, False, False]
+
+
+def test_a_judge_that_cannot_work_has_caught_nothing():
+    def unavailable():
+        raise JudgeUnavailable("no GPU")
+
+    each = IntegrityClass(
+        name="made-up",
+        description="",
+        caught_by="",
+        because=".",
+        cheats={"cheat": unavailable},
+        honest=unavailable,
+    )
+    assert [report.ok for report in run(each)] == [False, False]

@@ -25,7 +25,13 @@ CLASS = IntegrityClass(
     name="exhaustion",
     description="memory, time, output, disk or processes without end",
     caught_by="limits of resources, a deadline for every answer, a bound on the output",
-    because="",
+    because={
+        "memory": "MemoryError",
+        "time": "hang: no answer within 2 s",
+        "output": "printed more than 1048576 bytes",
+        "disk": "File too large",
+        "processes": "hang: no answer within 2 s|BlockingIOError",
+    },
     cheats={name: judged(evaluation(_spends(s), limits=_SHORT)) for name, s in _BOMBS.items()},
     honest=judged(
         evaluation(SOFTMAX + "    print('x' * 4096)\n    np.ones(1 << 24)\n", limits=_SHORT)

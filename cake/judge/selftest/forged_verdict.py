@@ -26,7 +26,11 @@ CLASS = IntegrityClass(
     name="forged-verdict",
     description="the verdict or an answer forged, the process left early with status 0",
     caught_by="only the parent makes verdicts; what the pipe says is no evidence",
-    because="",
+    because={
+        "answer": "exit code 0 before its answer",
+        "verdict": "unknown kind 'Verdict'",
+        "exit 0": "exit code 0 before its answer",
+    },
     cheats={
         "answer": judged(evaluation(_forged("Lapped", "{}"))),
         "verdict": judged(evaluation(_forged("Verdict", '{"status": "passed"}'))),

@@ -18,30 +18,29 @@ def run(x, y):
 """
 
 _SCANNED = """\
+import ctypes
 import glob
-import os
 
 import numpy as np
 
 
 def run(x, y):
     y[...] = 0
-    for path in glob.glob("/proc/[0-9]*/mem"):
-        if str(os.getpid()) not in path:
-            with open(path, "rb") as memory:
-                memory.read(1)
-            raise RuntimeError("another process's memory was read")
-    for path in glob.glob("/tmp/**/*.npy", recursive=True):
-        array = np.load(path)
-        if array.nbytes == y.nbytes:
-            y[...] = array.view(y.dtype).reshape(y.shape)
+    for path in glob.glob("/tmp/**/*.bin", recursive=True):
+        found = np.fromfile(path, np.uint8)[-y.nbytes :]
+        if found.size == y.nbytes and found.any():
+            y[...] = found.view(y.dtype).reshape(y.shape)
+    for line in open("/proc/self/maps"):
+        start, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if "rw" in line and b"expected" in ctypes.string_at(start, min(end - start, 1 << 20)):
+            y.reshape(-1)[0] = 1
 """
 
 CLASS = IntegrityClass(
     name="found-answers",
     description="seeds predicted, answers found by scanning memory and files",
     caught_by="seeds are drawn after the build; expected values exist in the parent alone",
-    because="",
+    because="incorrect: y:",
     cheats={
         "seeds": judged(evaluation(_PREDICTED)),
         "scan": judged(evaluation(_SCANNED)),

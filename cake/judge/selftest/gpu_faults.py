@@ -25,7 +25,13 @@ CLASS = IntegrityClass(
     name="gpu-faults",
     description="illegal addresses, hangs, writes beside a tensor, skipped blocks",
     caught_by="a process per candidate, deadlines, guards and poison on the device",
-    because="",
+    because={
+        "illegal address": "crashed: .*(?i:illegal)",
+        "hang": "hang: no answer within 5 s",
+        "write behind": "bytes behind the tensor",
+        "skipped rows": "never written",
+        "stale tail": "never written",
+    },
     cheats={
         name: judged(evaluation(_with(text), runner="cuda", limits=_SHORT))
         for name, text in _FAULTS.items()

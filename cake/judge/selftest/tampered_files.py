@@ -41,7 +41,7 @@ CLASS = IntegrityClass(
     name="tampered-files",
     description="shared files cut short or replaced by links, to bring the judge itself down",
     caught_by="the parent maps nothing, follows no links, and checks kinds and sizes",
-    because="",
+    because={"cut": "tampered with its files", "replaced": "never written"},
     cheats={"cut": judged(evaluation(_CUT)), "replaced": judged(evaluation(_REPLACED))},
     honest=judged(evaluation(_FOUND + SOFTMAX + "    assert len(files()) in (2, 4)\n")),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ LIMITS = Limits(build=60.0, run=20.0, time=60.0, memory_bytes=4 << 30)
 PLAN = TimingPlan(warmup=2, samples=12, checked=12)
 """Every sample is checked: a self-test must not depend on luck."""
 
+_UNAVAILABLE = "the judge cannot work here"
 _PLUGINS = {"python": python_runner.PLUGIN, "cuda": cuda_runner.PLUGIN}
 
 
@@ -42,13 +44,14 @@ Trial = Callable[[], Outcome]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityClass:
     """A class of cheating or accident. ``caught_by`` says what in the judge catches it; the
-    evidence of every cheat has to hold the text ``because``. ``timed``: nothing may run beside
+    evidence of every cheat has to match the expression ``because``, its own if there is one for
+    each. ``timed``: nothing may run beside
     it."""
 
     name: str
     description: str
     caught_by: str
-    because: str
+    because: str | Mapping[str, str]
     cheats: Mapping[str, Trial]
     honest: Trial
     device: Literal["cpu", "cuda"] = "cpu"
@@ -70,7 +73,9 @@ def run(each: IntegrityClass) -> Iterator[Report]:
     """The reports of all twins of a class, cheats first."""
     for twin, trial in each.cheats.items():
         outcome, seconds = _tried(trial)
-        ok = outcome.caught and each.because in outcome.evidence
+        because = each.because if isinstance(each.because, str) else each.because[twin]
+        ok = outcome.caught and not outcome.evidence.startswith(_UNAVAILABLE)
+        ok = ok and re.search(because, outcome.evidence) is not None
         yield Report(name=each.name, twin=twin, ok=ok, outcome=outcome, seconds=seconds)
     outcome, seconds = _tried(each.honest)
     yield Report(
@@ -83,7 +88,8 @@ def _tried(trial: Trial) -> tuple[Outcome, float]:
     try:
         outcome = trial()
     except JudgeUnavailable as reason:
-        outcome = Outcome(caught=True, evidence=f"the judge cannot work here: {reason}")
+        # Neither a cheat that was caught nor an honest one that passed.
+        outcome = Outcome(caught=True, evidence=f"{_UNAVAILABLE}: {reason}")
     return outcome, time.monotonic() - start
 
 
