@@ -22,6 +22,7 @@ from cake.verify.poly import Poly
 from cake.verify.questions import Inside
 from cake.verify.rule import Uncovered, rule
 from cake.verify.sites import Site
+from cake.verify.thread_reach import reach_of_threads
 
 BAD = """
 @cake.schedule(target="sm_80")
@@ -76,17 +77,18 @@ def _one(
     given = ctx.given(site, ctx.mask_of(site))
     if ctx.integers.proved(p, given) and ctx.integers.proved(room - p, given):
         return
-    if not site.conditions and ctx.mask_of(site) is None:
-        reach = ctx.reach(p)
-        if reach is not None and (reach[0] < 0 or reach[1] > room):
-            yield RULE.at(
-                view.loc,
-                f"{what} of {view.base} runs from {reach[0]} to {reach[1]} here, it may be 0 to"
-                f" {room}",
-                facts={"buffer": view.base, "last": reach[1], "limit": room},
-                helps=("keep the index within the buffer",),
-            )
-            return
+    always = not site.conditions and ctx.mask_of(site) is None
+    reach = ctx.reach(p) if always else reach_of_threads(ctx, site, p)
+    if reach is not None and (reach[0] < 0 or reach[1] > room):
+        yield RULE.at(
+            view.loc,
+            f"{what} of {view.base} runs from {reach[0]} to {reach[1]} here, it may be 0 to {room}",
+            facts={"buffer": view.base, "last": reach[1], "limit": room},
+            helps=("keep the index within the buffer",),
+        )
+        return
+    if reach is not None and not always:
+        return
     where = f"{what} of {view.base}"
     question = Inside(
         site=site,
