@@ -16,8 +16,7 @@ import numpy as np
 
 from cake.codegen.cache import KernelCache
 from cake.codegen.compile import compile_program
-from cake.diag import CakeError
-from cake.judge.candidate import BuildError, Candidate, Refused
+from cake.judge.candidate import Candidate, Refused
 from cake.judge.device_cuda import CudaArray, CudaBuffer
 from cake.judge.ir_runner import RUNNER, IrRunner
 from cake.kernels import launchable, poisoned
@@ -35,10 +34,13 @@ def main() -> None:
     request = json.loads(sys.stdin.read())
     try:
         _build(request["text"])
-        _say(state="built")
+    except Exception as e:
+        # Whatever stops the build, the mutant never meets the device.
+        _say(state="no build", detail=f"{type(e).__name__}: {e}"[:500])
+        return
+    _say(state="built")
+    try:
         _say(**_run(request))
-    except (BuildError, CakeError) as e:
-        _say(state="no build", detail=str(e)[:500])
     except Exception as e:
         # An error of the driver is a result: the mutant was caught by the device.
         _say(state="error", detail=f"{type(e).__name__}: {e}"[:500])
