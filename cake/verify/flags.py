@@ -86,7 +86,7 @@ def _flags(ctx: Context) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for f in accessed:
         role, tensor = f.site.role.role, f.place.tensor
-        if f.access.action != "read" or tensor not in written or _own(ctx, f, accessed):
+        if f.access.action != "read" or tensor not in written or _own(ctx, f, accessed, influence):
             continue
         guards = {t for c, _ in f.site.conditions for t in influence.tensors(c, role)}
         waited = (guards | polled.get(role, set())) & (updated | ordered) & written - {tensor}
@@ -94,13 +94,19 @@ def _flags(ctx: Context) -> dict[str, frozenset[str]]:
     return {data: waited for data, waited in found.items() if waited}
 
 
-def _own(ctx: Context, f: Footprint, accessed: tuple[Footprint, ...]) -> bool:
-    """Whether a load reads what its own CTA has stored at the same place."""
-    text, integers = ctx.integers.text(f.place), ctx.integers
-    keys = ctas_and_tiles(ctx, f)
-    own = any(key in p.atoms for key in keys for p in map(integers.poly, f.place.index) if p)
-    stores = (g for g in accessed if g.access.action != "read")
-    return own and any(integers.text(g.place) == text for g in stores)
+def _own(ctx: Context, f: Footprint, accessed: tuple[Footprint, ...], influence: Influence) -> bool:
+    """Whether a load reads what its own CTA has stored: along some axis all stores have its index,
+    and that is the CTA's own, of its tile or of a ticket that it drew."""
+    text, keys = ctx.integers.text, ctas_and_tiles(ctx, f)
+    drawn = {g.place.tensor for g in accessed if g.access.action == "atomic"}
+    same = [g for g in accessed if g.access.action != "read" and g.place.tensor == f.place.tensor]
+    for axis, index in enumerate(f.place.index):
+        p = ctx.integers.poly(index)
+        own = p is not None and not p.atoms.isdisjoint(keys)
+        ticket = drawn & influence.tensors(index, f.site.role.role)
+        if (own or ticket) and all(text(g.place.index[axis]) == text(index) for g in same):
+            return True
+    return False
 
 
 def _order(site: Site) -> str | None:

@@ -172,3 +172,27 @@ def kernel(x: Tensor[i32, "M", 32], y: Tensor[i32, "M", 32], flags: Tensor[i32, 
 def test_data_behind_a_polled_flag(give: str, take: str, expected: set[str]) -> None:
     v = verdict(RELAY.format(give=give, take=take))
     assert {d.code for d in v.diagnostics} == expected, found(v)
+
+
+TICKETS = """
+@cake.schedule(target="sm_80")
+def kernel(x: Tensor[i32, "M", 64], y: Tensor[i32, "M", 64], ticket: Tensor[i32, 1]):
+    tiles = persistent(M)
+    r = role(warps=1)
+    with r:
+        tile = 0
+        if lane() == 0:
+            tile = atomic_add(ticket[0], 1)
+        tile = shfl(tile, 0)
+        while tile < M:
+            for d in range(lane(), 64, 32):
+                store(y[tile, d], load(y[tile, d]) + load(x[tile, d]))
+            if lane() == 0:
+                tile = atomic_add(ticket[0], 1)
+            tile = shfl(tile, 0)
+"""
+
+
+def test_a_ticket_keeps_ctas_apart() -> None:
+    v = verdict(TICKETS)
+    assert not {d.code for d in v.diagnostics} & {"CK377", "CK378", "CK379"}, found(v)
