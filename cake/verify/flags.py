@@ -81,7 +81,7 @@ def _flags(ctx: Context) -> dict[str, frozenset[str]]:
         return {}
     influence = Influence(ctx)
     polled: dict[str, set[str]] = {}
-    for poll in polls(ctx, influence):
+    for poll in polls(ctx):
         polled.setdefault(poll.site.role.role, set()).add(poll.place.tensor)
     found: dict[str, frozenset[str]] = {}
     for f in accessed:

@@ -13,6 +13,7 @@ def kernel(x: Tensor[f32, "M", 32], y: Tensor[f32, "M", 32], flags: Tensor[i32, 
     require(F >= M)
     require(M > 0)
     m = grid({extent})
+    S = smem(i32, (1,))
     r = role(warps=1)
     with r:
         if m < M:
@@ -39,6 +40,22 @@ def guarded(poll: str, condition: str) -> str:
 LOCK = """old = 1
         while old != 0:
             old = atomic_cas(count[0], 0, 1, order="acquire")"""
+OWN = """v = 8.0
+        while v > 1.0:
+            store(y[m, lane()], v * 0.5)
+            v = load(y[m, 0])"""
+COUNTED = """n = load(flags[M - 1])
+        turn = 0
+        total = 0
+        while turn < n:
+            turn = turn + 1
+            total = total + load(flags[0])"""
+SHARED = """store(S[0], 0)
+        unit_sync()
+        while load(S[0]) == 0:
+            if lane() == 0:
+                store(S[0], load(flags[M - 1], order="acquire"))
+            unit_sync()"""
 TICKET = """ticket = 0
         if lane() == 0:
             ticket = atomic_add(count[0], 1)
@@ -57,6 +74,9 @@ TICKET = """ticket = 0
         pytest.param(TICKET, "M", "open", id="an earlier ticket"),
         pytest.param(POLL.format(place="0"), "16", "silent", id="a grid of 16"),
         pytest.param(POLL.format(place="0"), "4096", "rejected", id="a grid of 4096"),
+        pytest.param(OWN, "M", "silent", id="what the loop itself stores"),
+        pytest.param(COUNTED, "M", "silent", id="a count that was read before"),
+        pytest.param(SHARED, "M", "rejected", id="through shared memory"),
         pytest.param(LOCK, "M", "silent", id="a lock that somebody holds"),
     ],
 )

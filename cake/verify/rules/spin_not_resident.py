@@ -63,7 +63,7 @@ def check(ctx: Context) -> Iterator[Diagnostic | Uncovered]:
     if not grids or all(_resident(ctx, g) for g in grids) or not _loops(ctx):
         return
     influence = Influence(ctx)
-    for poll in {id(p.loop): p for p in polls(ctx, influence)}.values():
+    for poll in {id(p.loop): p for p in polls(ctx)}.values():
         if _ordered(ctx, grids, poll) or _ticket(ctx, influence, poll):
             line = poll.loop.loc.line
             yield Uncovered(f"whether the CTAs that line {line} waits for have started")
