@@ -13,7 +13,7 @@ accesses: between a write and a read or write of it stands a barrier, whatever t
 from collections.abc import Iterator
 
 from cake.diag import Diagnostic
-from cake.ir.nodes import Expr
+from cake.ir.nodes import Expr, If
 from cake.ir.types import Scalar
 from cake.verify.context import Context
 from cake.verify.free_data import FreeData
@@ -73,26 +73,36 @@ def check(ctx: Context) -> Iterator[Diagnostic]:
 
 def _meet(ctx: Context, a: Site, b: Site, buffer: str) -> bool:
     """Whether data can make two threads meet: at least one index is chosen by data alone."""
-    if not all(_by_all(ctx, site) for site in (a, b)):
-        return False
     free = FreeData(ctx, a.role)
+    if not all(_by_all(ctx, site, free) for site in (a, b)):
+        return False
     indices = [_index(site, buffer) for site in (a, b)]
     ranges = [None if e is None else free.range(e) for e in indices]
     if None in indices or ranges == [None, None]:
         return False
-    first, second = (r or _plain(ctx, e) for r, e in zip(ranges, indices, strict=True))
+    polys = [None if e is None else ctx.integers.poly(e) for e in indices]
+    plain = [None if p is None else ctx.reach(p) for p in polys]
+    first, second = (r or p for r, p in zip(ranges, plain, strict=True))
     if first is None or second is None:
         return False
     return first[0] <= second[1] and second[0] <= first[1]
 
 
-def _by_all(ctx: Context, site: Site) -> bool:
-    """Whether all threads of a unit make an access, each its own."""
+def _by_all(ctx: Context, site: Site, free: FreeData) -> bool:
+    """Whether all threads of a unit may make an access, each its own.
+
+    A condition or mask that only says which data are an index at all leaves that to the data.
+    """
     differing = ctx.across_units(site.role.role)
-    around = [e for a in site.around for e in controls(a.stmt)]
-    plain = all(isinstance(e.type, Scalar) and not e.type.varying for e in around)
-    alike = not any(map(differing.differs, around))
-    return plain and alike and ctx.mask_of(site) is None and by_each_thread(site)
+    for a in site.around:
+        if isinstance(a.stmt, If) and a.branch and free.usual(a.stmt.cond):
+            continue
+        for e in controls(a.stmt):
+            varying = not isinstance(e.type, Scalar) or e.type.varying
+            if varying or differing.differs(e):
+                return False
+    mask = ctx.mask_of(site)
+    return (mask is None or free.usual(mask)) and by_each_thread(site)
 
 
 def _index(site: Site, buffer: str) -> Expr | None:
@@ -101,12 +111,6 @@ def _index(site: Site, buffer: str) -> Expr | None:
         if view.base == buffer and view.stage is None and len(view.offsets) == 1:
             return view.offsets[0]
     return None
-
-
-def _plain(ctx: Context, e: Expr | None) -> tuple[int, int] | None:
-    """The range of an index that data do not choose, if it is known and attained."""
-    p = None if e is None else ctx.integers.poly(e)
-    return None if p is None else ctx.reach(p)
 
 
 RULE = rule(
