@@ -1,4 +1,4 @@
-"""Which values an index takes in the threads that come to an access, thread by thread."""
+"""Which values an index takes in the threads or units that come to an access, one by one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from cake.ir.nodes import Call, Expr
 from cake.ir.types import WARP
+from cake.verify.concrete import evaluate
 from cake.verify.conditions import COMPARISONS, conjuncts
 from cake.verify.context import Context
 from cake.verify.integers import THREAD, unit_key
@@ -39,6 +40,15 @@ def reach_of_threads(ctx: Context, site: Site, p: Poly) -> tuple[int, int] | Non
         meets = np.logical_and.reduce([k >= 0 for k in kept], axis=0)
         values += index[np.broadcast_to(meets, count)].tolist()
     return (min(values), max(values)) if values else None
+
+
+def reach_of_units(ctx: Context, site: Site, index: Expr) -> tuple[int, int] | None:
+    """The values between which an index runs in the units of a role; None if more decides it."""
+    name = site.role.unit
+    units = range(ctx.roles[site.role.role].units)
+    found = [evaluate(index, {} if name is None else {name: u}) for u in units]
+    known = [v for v in found if isinstance(v, int)]
+    return (min(known), max(known)) if len(known) == len(found) else None
 
 
 def _exact(ctx: Context, cond: Expr, holds: bool) -> bool:

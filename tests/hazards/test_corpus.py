@@ -16,7 +16,6 @@ GAPS: dict[str, str] = {}
 """Bad schedules that the static layers accept, and good ones that they refuse, so far."""
 
 LEFT_OPEN = {
-    "nb-id-clash/good": "which rows a pair of warps reads is beyond the integers that are followed",
     "flag-protocol/good": "order between CTAs is left open",
 }
 """Good schedules with the verdict incomplete."""

@@ -35,6 +35,8 @@ def under(condition: str, index: str = "t") -> str:
         pytest.param(under("w == 1", "t - 32"), "outside", id="all of the second warp"),
         pytest.param(under("w == 1 and lane() < 16", "t - 32"), "inside", id="half of a warp"),
         pytest.param(under("t > 16", "t - 17"), "outside", id="an offset"),
+        pytest.param("store(L[bitxor(w, 1)], 1.0)", "inside", id="the other warp"),
+        pytest.param("store(L[bitxor(w, 16)], 1.0)", "open", id="another warp"),
         pytest.param(under("t < load(n[0])"), "open", id="a condition on data"),
         pytest.param(under("t < 16 or t == load(n[0])"), "open", id="an alternative"),
     ],

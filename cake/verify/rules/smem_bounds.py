@@ -22,7 +22,7 @@ from cake.verify.poly import Poly
 from cake.verify.questions import Inside
 from cake.verify.rule import Uncovered, rule
 from cake.verify.sites import Site
-from cake.verify.thread_reach import reach_of_threads
+from cake.verify.thread_reach import reach_of_threads, reach_of_units
 
 BAD = """
 @cake.schedule(target="sm_80")
@@ -87,7 +87,8 @@ def _one(
             helps=("keep the index within the buffer",),
         )
         return
-    if reach is not None and not always:
+    by_unit = reach_of_units(ctx, site, index)
+    if (reach is not None and not always) or (by_unit and 0 <= by_unit[0] <= by_unit[1] <= room):
         return
     where = f"{what} of {view.base}"
     question = Inside(
