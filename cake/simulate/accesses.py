@@ -34,7 +34,7 @@ class MemoryUnit(Evaluator):
         self.role = role.name
         self.index = index
         self.identity = identity
-        self.accesses = Accesses(cta.stamps, identity, self.threads, self.describe())
+        self.accesses = Accesses(cta.stamps, self.threads, self.describe())
 
     def describe(self) -> str:
         """Who this is, for reports."""
@@ -106,6 +106,7 @@ class MemoryUnit(Evaluator):
         mask: Any = None,
     ) -> Any:
         decl, stage, memory = self._buffer(view, None)
+        self.accesses.learn(self.cta.stamps.released)
         want = self.mask if mask is None else np.asarray(mask)
         values = np.asarray(values)
         want = np.broadcast_to(want, np.broadcast_shapes(want.shape, values.shape))
@@ -222,6 +223,8 @@ class MemoryUnit(Evaluator):
         proxy: Proxy = "generic",
     ) -> Any:
         tensor, coordinates = self._global(place, offset)
+        if proxy == "generic":
+            self.accesses.learn(self.cta.stamps.released)
         try:
             return tensor.read(coordinates, self._accessed(coordinates, mask, proxy), fill)
         except Finding as finding:
@@ -261,6 +264,7 @@ class MemoryUnit(Evaluator):
         clip: bool = False,
     ) -> Any:
         tensor, coordinates = self._global(place, offset)
+        self.accesses.learn(self.cta.stamps.released)
         active = self._accessed(coordinates, mask, "generic")
         settle = self.arithmetic.settle
         return tensor.update(coordinates, values, lambda a, b: settle(op(a, b)), active, clip=clip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from cake.diag import Related
 from cake.ops.machine import BarrierState
@@ -29,6 +30,8 @@ class MBarrierState:
     phase: int = 0
     on_flip: Callable[[Origin | None], None] | None = None
     arrived: list[Origin] = field(default_factory=list)
+    clock: Any = 0
+    """What those who have arrived know (:class:`cake.simulate.stamps.Accesses`)."""
 
     def __post_init__(self) -> None:
         self.pending = self.count
@@ -119,6 +122,8 @@ class HardwareBarrier:
     """Generation in which each unit arrived last, by the unit's identity."""
     origins: list[Origin] = field(default_factory=list)
     """The arrivals of the generation at hand."""
+    clock: Any = 0
+    """What those who have arrived know."""
 
     def arrive(self, unit: int, threads: int, by: Origin | None = None) -> None:
         """A unit's threads arrive."""

@@ -169,8 +169,8 @@ class SharedMemory:
         self, decl: Smem, addresses: Any, unit: Accesses, threads: Any, excused: Excused
     ) -> None:
         """A finding if ``threads`` of ``unit`` load what they may not see yet."""
-        if self.stamps.open_blocks:
-            row = self.stamps.racing(self.stored[addresses], unit.identity, threads, excused)
+        if self.stamps.size > 1:
+            row = self.stamps.racing(self.stored[addresses], unit, threads, excused)
             if row is not None:
                 what = f"another thread of {unit.who} reads it with no barrier in between"
                 self._hidden(RACE, decl, row, "was stored to", what)
@@ -179,8 +179,8 @@ class SharedMemory:
         self, decl: Smem, addresses: Any, unit: Accesses, threads: Any, excused: Excused
     ) -> None:
         """A finding if ``threads`` of ``unit`` store to what others may still be reading."""
-        if self.stamps.open_blocks:
-            row = self.stamps.racing(self.loaded[addresses], unit.identity, threads, excused)
+        if self.stamps.size > 1:
+            row = self.stamps.racing(self.loaded[addresses], unit, threads, excused)
             if row is not None:
                 what = f"another thread of {unit.who} overwrites it with no barrier in between"
                 self._hidden(RACE, decl, row, "was read", what)
@@ -195,14 +195,14 @@ class SharedMemory:
         excused: Excused,
     ) -> None:
         """A finding if ``threads`` of ``unit`` store other values over what others have stored."""
-        if not self.stamps.open_blocks:
+        if self.stamps.size == 1:
             return
         cells = self.data.view(numpy_dtype(decl.dtype))[addresses // decl.dtype.bytes]
         given = np.broadcast_to(values, cells.shape).astype(cells.dtype)
         raw = np.dtype((np.void, decl.dtype.bytes))
         changed = cells.view(raw) != np.ascontiguousarray(given).view(raw)
         rows = np.where(changed, self.stored[addresses], SETTLED)
-        row = self.stamps.racing(rows, unit.identity, threads, excused)
+        row = self.stamps.racing(rows, unit, threads, excused)
         if row is not None:
             what = f"another thread of {unit.who} stores another value with no barrier in between"
             self._hidden(RACE, decl, row, "was stored to", what)

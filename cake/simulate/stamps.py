@@ -41,7 +41,13 @@ class Row:
 
 
 FIELDS = np.dtype(
-    [("unit", np.int32), ("thread", np.int32), ("unsynced", np.bool_), ("proxy", np.uint8)]
+    [
+        ("unit", np.int32),
+        ("epoch", np.int32),
+        ("thread", np.int32),
+        ("unsynced", np.bool_),
+        ("proxy", np.uint8),
+    ]
 )
 
 
@@ -54,33 +60,43 @@ class Stamps:
         self.origins: list[tuple[int, str, Span]] = []
         self.several: dict[int, Any] = {}
         """Which threads those are, by the row that stands for several."""
-        self.open_blocks = 0
-        """Blocks that are not visible to other threads yet."""
+        self.units = 0
+        self.released: Any = 0
+        """What fences and releases towards global memory have made known: a clock."""
 
-    def add(self, unit: int, threads: int, who: str, place: Span) -> int:
+    def join(self) -> int:
+        """A unit more; its number, from 1."""
+        self.units += 1
+        return self.units
+
+    def add(self, unit: int, epoch: int, threads: int, who: str, place: Span) -> int:
         """A block: a row for each thread of a unit and one for several; the number of the first."""
         first, end = self.size, self.size + threads + 1
         if end > len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros(max(end, len(self.rows)), FIELDS)])
         block = self.rows[first:end]
-        block["unit"], block["unsynced"], block["proxy"] = unit, True, STORED
+        block["unit"], block["epoch"] = unit, epoch
+        block["unsynced"], block["proxy"] = True, STORED
         block["thread"][:-1], block["thread"][-1] = np.arange(threads), SEVERAL
         self.origins.append((first, who, place))
         self.size = end
-        self.open_blocks += 1
         return first
 
     def racing(
-        self, rows: Any, unit: int, threads: Any, excused: Callable[[Any], bool]
+        self, rows: Any, unit: Accesses, threads: Any, excused: Callable[[Any], bool]
     ) -> Row | None:
         """An access among ``rows`` that ``threads`` of ``unit`` may not have seen.
 
         ``threads`` has a thread for each row, or SEVERAL. ``excused`` says of the threads of an
         access by several of the same unit whether it does no harm.
         """
+        if not np.any(rows):
+            return None
         alone = np.not_equal(threads, SEVERAL) & (self.rows["thread"][rows] == threads)
-        mates = self.rows["unit"][rows] == unit
-        bad = self.rows["unsynced"][rows] & ~(mates & alone)
+        units = self.rows["unit"][rows]
+        mates = units == unit.number
+        hidden = self.rows["epoch"][rows] > unit.known()[units]
+        bad = np.where(mates, self.rows["unsynced"][rows] & ~alone, hidden)
         for row in np.unique(np.broadcast_to(rows, bad.shape)[bad & mates]):
             if int(row) in self.several and excused(self.several[int(row)]):
                 bad &= rows != row
@@ -102,27 +118,43 @@ class Stamps:
 
 @dataclass(slots=True)
 class Accesses:
-    """One unit's accesses that are not settled.
+    """One unit's accesses that are not settled, and what it knows of those of others.
 
     ``stored``: blocks that some thread has not fenced; ``fenced``: blocks with a fence that no
-    arrival has followed.
+    arrival has followed. An *epoch* of a unit ends with an arrival; its clock has the last epoch of
+    each unit that it knows of, because it has waited for an arrival after it.
     """
 
     stamps: Stamps
-    identity: int
     threads: int
     who: str
+    number: int = field(init=False)
+    epoch: int = 1
+    clock: Any = 0
     current: dict[tuple[Span, bool], int] = field(default_factory=dict)
     unsynced: list[int] = field(default_factory=list)
     stored: list[int] = field(default_factory=list)
     fenced: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.number = self.stamps.join()
+
+    def known(self) -> Any:
+        """The clock, with a place for every unit; place 0 is for what is settled."""
+        if np.ndim(self.clock) == 0:
+            self.clock = np.zeros(self.stamps.units + 1, np.int64)
+        return self.clock
+
+    def learn(self, clock: Any) -> None:
+        """The unit has waited for arrivals made at such a clock, or read what they released."""
+        self.clock = np.maximum(self.known(), clock)
 
     def rows(self, place: Span, threads: Any, mask: Any, *, store: bool) -> Any:
         """The rows for accesses by ``threads`` in the statement at ``place`` from now on; where
         several threads take part, they are those of ``mask``."""
         block = self.current.get((place, store))
         if block is None:
-            block = self.stamps.add(self.identity, self.threads, self.who, place)
+            block = self.stamps.add(self.number, self.epoch, self.threads, self.who, place)
             self.current[place, store] = block
             self.unsynced.append(block)
             if store:
@@ -144,15 +176,18 @@ class Accesses:
         self.stored = [b for b in self.stored if (self._block(b)["proxy"] == STORED).any()]
         self.current = {}
 
-    def publish(self) -> None:
-        """An arrival, or a release: what was accessed, and fenced, before is known after it."""
+    def publish(self) -> Any:
+        """An arrival, or a release: what was accessed, and fenced, before is known to those who
+        wait for it; the clock that they learn."""
         for block in self.unsynced:
             self._block(block)["unsynced"] = False
-        self.stamps.open_blocks -= len(self.unsynced)
         for block in self.fenced:
             state = self._block(block)["proxy"]
             state[state == FENCED] = SETTLED
         self.unsynced, self.fenced, self.current = [], [], {}
+        self.known()[self.number] = self.epoch
+        self.epoch += 1
+        return self.clock.copy()
 
     def _block(self, first: int) -> Any:
         return self.stamps.rows[first : first + self.threads + 1]

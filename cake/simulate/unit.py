@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from cake.diag import Related
 from cake.ir.nodes import Expr
 from cake.ir.program import Pipeline, Role
@@ -31,7 +33,7 @@ class UnitBarrier:
     origin: Origin
 
     def arrive(self, count: int = 1, *, tx: int = 0) -> None:
-        self.accesses.publish()
+        self.state.clock = np.maximum(self.state.clock, self.accesses.publish())
         self.state.arrive(count, tx=tx, by=self.origin)
 
     def expect_tx(self, tx: int) -> None:
@@ -41,7 +43,10 @@ class UnitBarrier:
         self.state.complete_tx(tx)
 
     def passed(self, parity: int) -> bool:
-        return self.state.passed(parity)
+        passed = self.state.passed(parity)
+        if passed:
+            self.accesses.learn(self.state.clock)
+        return passed
 
     def describe(self) -> str:
         return self.state.describe()
@@ -171,18 +176,20 @@ class UnitState(MemoryUnit):
         self.accesses.fence(self.mask)
 
     def publish(self) -> None:
-        self.accesses.publish()
+        stamps = self.cta.stamps
+        stamps.released = np.maximum(stamps.released, self.accesses.publish())
 
     def barrier_sync(self, key: str, threads: int) -> Iterator[Wait]:
         self.barrier_arrive(key, threads)
         yield from self.barrier_wait(key, threads)
 
     def barrier_arrive(self, key: str, threads: int) -> None:
-        self.accesses.publish()
         barrier = self.cta.hardware_barrier(key, threads)
+        barrier.clock = np.maximum(barrier.clock, self.accesses.publish())
         barrier.arrive(self.identity, self.threads, self.origin())
 
     def barrier_wait(self, key: str, threads: int) -> Iterator[Wait]:
         barrier = self.cta.hardware_barrier(key, threads)
         generation = barrier.awaited(self.identity)
         yield Wait(lambda: barrier.generation > generation, f"barrier {key}", barrier)
+        self.accesses.learn(barrier.clock)

@@ -107,6 +107,21 @@ with math:
 """
 """Threads of a unit exchange values in one place."""
 
+PASSED = """
+S = smem(f32, (32,))
+met = barrier(arrivals=1)
+math = role(warps=2)
+with math as u:
+    if u == 0:
+        store(S[lane()], 3.0)
+        arrive(met, 0)
+    else:
+        barrier_wait(met, 0, 0)
+        got = load(S[lane()])
+        store(v[lane()], got)
+"""
+"""A warp hands values to another through an mbarrier."""
+
 BLOCK = """
 S = smem(f32, (4,))
 math = role(warps=4)
@@ -696,7 +711,6 @@ HAZARDS = (
         at="store(S[0]",
         says="stores another value with no barrier in between",
         related="store(S[0]",
-        orders=("early", "random"),
     ),
     Hazard(
         name="threads of a warp store different values to one place one after another",
@@ -708,6 +722,17 @@ HAZARDS = (
         at="store(S[0], 6.0)",
         says="was stored to by thread 0 of CTA 0 role math[0]",
         related="store(S[0], 5.0)",
+    ),
+    Hazard(
+        name="a warp arrives and does not wait before it reads what another has stored",
+        good=PASSED,
+        old="        barrier_wait(met, 0, 0)\n",
+        new="",
+        code="CK514",
+        at="got = load(S",
+        says="another thread of CTA 0 role math[1] reads it",
+        related="store(S[lane()], 3.0)",
+        orders=("late", "reversed"),
     ),
     Hazard(
         name="one thread overwrites what all have read",
