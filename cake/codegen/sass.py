@@ -33,11 +33,11 @@ def disassemble(cubin: bytes, *, line_info: bool = False, timeout_s: float = 60.
     program = pathfinder.find_nvidia_binary_utility("nvdisasm")
     if program is None:
         raise _failure("nvdisasm is not installed")
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        flags = ["--print-code", *(["--print-line-info-inline"] if line_info else [])]
-        try:
+    flags = ["--print-code", *(["--print-line-info-inline"] if line_info else [])]
+    try:
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(cubin)
+            file.flush()
             child = subprocess.run(
                 [program, *flags, file.name],
                 capture_output=True,
@@ -46,8 +46,11 @@ def disassemble(cubin: bytes, *, line_info: bool = False, timeout_s: float = 60.
                 errors="replace",
                 check=False,
             )
-        except subprocess.TimeoutExpired:
-            raise _failure(f"nvdisasm took longer than {timeout_s:g} s") from None
+    except subprocess.TimeoutExpired:
+        raise _failure(f"nvdisasm took longer than {timeout_s:g} s") from None
+    except OSError as error:
+        folder = tempfile.gettempdir()
+        raise _failure(f"nvdisasm reads files only, and {folder} takes none: {error}") from None
     if child.returncode != 0:
         said = " ".join((child.stderr or child.stdout).replace(file.name, "the cubin").split())
         raise _failure(f"nvdisasm ended with status {child.returncode}: {said[:300]}")
