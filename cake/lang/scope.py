@@ -75,12 +75,20 @@ class Source:
     file: str
     text: str
     lines: list[str] = field(default_factory=list)
+    spans: dict[ast.AST, Span] = field(default_factory=dict)
+    """Places found so far: expanded loops and helpers ask for the same nodes again and again."""
 
     def __post_init__(self) -> None:
         self.lines = self.text.split("\n")
 
     def span(self, node: ast.AST) -> Span:
         """Place of a syntax node; columns in characters, although ``ast`` counts bytes."""
+        found = self.spans.get(node)
+        if found is None:
+            found = self.spans[node] = self._span(node)
+        return found
+
+    def _span(self, node: ast.AST) -> Span:
         line = getattr(node, "lineno", 1)
         end_line = getattr(node, "end_lineno", line) or line
         col = self._column(line, getattr(node, "col_offset", 0))
