@@ -100,7 +100,7 @@ def test_last_states_may_take_the_place_of_the_first() -> None:
     assert compare(CONTRACT, dims, "bf16", inputs, outputs).ok
 
 
-@pytest.mark.parametrize("meta", [{}, {"TILE": 48, "PARTS": 2}], ids=str)
+@pytest.mark.parametrize("meta", [{}, {"TILE": 48}], ids=str)
 def test_products_stay_asynchronous_and_nothing_spills(meta: dict[str, Any]) -> None:
     """ptxas names serialised products (C7510 and others) in its notices."""
     (program,) = shipped.bound("kda_prefill", shape("64"), "bf16", **meta).programs
@@ -111,8 +111,8 @@ def test_products_stay_asynchronous_and_nothing_spills(meta: dict[str, Any]) -> 
     assert not compiled.diagnostics
     counts = opcode_counts(disassemble(compiled.build.cubin))
     assert counts["USETMAXREG"] == 3
-    # Each half of the state: 8 products with keys and queries; one each for U, O and the state.
-    assert counts["HGMMA"] == 11 * (2 // program.bindings["PARTS"])
+    # Along the keys 8 products with keys and queries; one each for U, O and the state.
+    assert counts["HGMMA"] == 11
 
 
 # -- on a GPU --------------------------------------------------------------------------------------

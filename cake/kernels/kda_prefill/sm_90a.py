@@ -1,15 +1,15 @@
 """Kimi Delta Attention, prefill, for Hopper: chunks of 16 tokens, the state in registers.
 
-A CTA walks one sequence of one head, with both halves of the state's rows or, for few heads, one
-of them (PARTS = 2). A warp copies tiles of tokens; two warps of `prepare` for 16 tokens, each with
-half of the features, make what the recurrence needs; a warpgroup holds the state and takes a chunk
-at a time:
+A CTA walks one sequence of one head, with all of the state or, for few heads, one of PARTS = 2
+halves of its rows, which do not depend on one another. A warp copies tiles of tokens; the warps of
+`prepare` turn 16 tokens each into what the recurrence needs; math warpgroups hold 64 rows of the
+state each and take a chunk at a time:
 
     W = b (V - S Kf^T)    U = W INV^T    O = S Qf^T + U M^T    S = S 2^total + U Kr
 
 With G the sum of the chunk's log2 decays up to a token, Kf = k 2^G, Qf = q 2^G,
-Kr = k 2^(total - G), INV = (I + L)^-1, L_ij = b_i sum_k k_ik k_jk 2^(G_i - G_j) for j < i, and M the
-same of q and k for j <= i. INV is a forward substitution in f32, a column a lane.
+Kr = k 2^(total - G), INV = (I + L)^-1, L_ij = b_i sum_k k_ik k_jk 2^(G_i - G_j) for j < i, and M
+the same of q and k for j <= i. INV is a forward substitution in f32, a column a lane.
 
 Exponents are products of matrices of 0 and 1 with the decays, so that no large sums cancel. If the
 bound of the gates lets 2^(G - G_7) and its inverse be numbers, L and M are one product each. Else
@@ -61,20 +61,8 @@ def masked(x, rest):
     """``x`` with zeros from row ``rest`` on; whole chunks pay nothing."""
     made = x
     if rest < CHUNK:
-        made = select(row_index(CHUNK) < rest, made, 0.0)
+        made = select(row_index(CHUNK) < rest, x, 0.0)
     return made
-
-
-@cake.inline
-def logits(tile, bias, scale):
-    """Logits of decays times log2(e), and times a factor if they are bounded."""
-    return fma(cast(ldmatrix(tile), f32), scale, cols(bias))
-
-
-@cake.inline
-def rows_of(tile, norm, rest):
-    """Rows of keys or queries over their norms, those from ``rest`` on zero."""
-    return masked(cast(ldmatrix(tile), f32) * norm, rest)
 
 
 @cake.inline
@@ -106,39 +94,32 @@ def within_half(i, j, size):
 
 
 @cake.inline
-def product(matrix, high, low):
+def product(matrix, high, low, width=16):
     """The sums of log decays (high + low, 16 x 16) that the rows of ``matrix`` choose."""
-    made = fragment(f32, (CHUNK, 16), fill=0.0)
+    made = fragment(f32, (CHUNK, width), fill=0.0)
     mma(made, matrix, high)
     mma(made, matrix, low)
     return made
 
 
 @cake.inline
-def row_of_half(x, half):
+def row_of_half(x, half, width=16):
     """A row of ``x`` (16 x 16), whose rows 0 to 7 are equal, and 8 to 15."""
-    made = col_vector(f32, 16)
+    made = col_vector(f32, width)
     to, given = lanes(made), lanes(x)
-    for i in static_range(2):
+    for i in static_range(width // 8):
         for j in static_range(2):
             to[2 * i + j] = given[4 * i + 2 * half + j]
     return made
 
 
 @cake.inline
-def unit_of(state, values, unit, count, width):
-    """The power of two for rows of ``state``, now in ``unit``, and of the first ``count`` values."""
-    sizes = select(col_index(width) < count, abs(cast(values, f32)), 0.0)
-    best = max(reduce_rows(abs(state), "max") * unit, reduce_rows(sizes, "max"))
-    least = max(unit * 2.0**-96, 2.0**-64)
-    return max(min(power_below(reduce_quad(best, "max")), 2.0**126), least)
-
-
-@cake.inline
-def updates(values, inverse, both, b, count):
-    """W of a chunk of ``values`` as an operand."""
-    x = select(col_index(CHUNK) < count, cast(values, f32) * inverse, 0.0)
-    return cast((x - columns(both, 0, CHUNK)) * b, f16)
+def add_products(kk, qk, x, y):
+    """Products of the rows of ``x`` (keys) and ``y`` (queries) with those of ``x``."""
+    a = cast(x, f16)
+    b = b_operand(a, transposed=True)
+    mma(kk, a, b)
+    mma(qk, cast(y, f16), b)
 
 
 @cake.inline
@@ -200,11 +181,12 @@ def kda_prefill(
     M = smem(f16, (TILE, CHUNK), stages=2, swizzle=32)
     DECAY = smem(f32, (WARPS, 128), stages=2)
     BETA = smem(f32, (WARPS, CHUNK), stages=2)
-    L = smem(f32, (WARPS, CHUNK, CHUNK))
-    SQUARES = smem(f32, (2 * WARPS, 2, CHUNK))
+    L = smem(f32, (PARTS * WARPS, CHUNK, CHUNK))
+    if PARTS == 2:
+        SQUARES = smem(f32, (PARTS * WARPS, 2, CHUNK))
     BIAS = smem(f32, (128,))
-    math = role(warpgroups=1, regs=240)
-    prepare = role(warps=2 * WARPS, regs=120)
+    math = role(warpgroups=2 // PARTS, regs=144)
+    prepare = role(warps=PARTS * WARPS, regs=200 if PARTS == 1 else 168)
     copy = role(warps=1, regs=24)
     raw = pipeline(K, Q, G, producer=copy, consumer=prepare)
     vs = pipeline(V, producer=copy, consumer=math)
@@ -224,7 +206,7 @@ def kda_prefill(
     with prepare as u:
         first = clamped(load(cu[n]), T)
         count = clamped(load(cu[n + 1]), T) - first
-        m, base = u // 2, u % 2 * 64
+        m, base = u // PARTS, u % PARTS * WIDTH
         row = m * CHUNK
         kf, qf = 2 * row, 2 * row + CHUNK
         factor = exp2(load(a_log[h]) * LOG2E)
@@ -243,7 +225,7 @@ def kda_prefill(
             r = wait(raw)
             s = acquire(chunks)
             rest = count - t - row
-            if u % 2 == 0 and lane() < CHUNK:
+            if u % PARTS == 0 and lane() < CHUNK:
                 token = first + t + row + lane()
                 b = 0.0
                 if lane() < rest and 0 <= token < T:
@@ -251,68 +233,76 @@ def kda_prefill(
                 store(BETA[s][m, lane()], b)
             ksum = fragment(f32, (CHUNK, 32), fill=0.0)
             qsum = fragment(f32, (CHUNK, 32), fill=0.0)
-            for c in range(base, base + 64, 32):
+            for c in range(base, base + WIDTH, 32):
                 x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 32]), f32)
                 ksum = fma(x, x, ksum)
                 y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 32]), f32)
                 qsum = fma(y, y, qsum)
             knorm = reduce_quad(reduce_rows(ksum, "sum"), "sum")
             qnorm = reduce_quad(reduce_rows(qsum, "sum"), "sum")
-            store(SQUARES[u, 0], knorm)
-            store(SQUARES[u, 1], qnorm)
-            role_sync()
-            knorm = knorm + rows(SQUARES[other, 0])
-            qnorm = qnorm + rows(SQUARES[other, 1])
+            if PARTS == 2:
+                store(SQUARES[u, 0], knorm)
+                store(SQUARES[u, 1], qnorm)
+                role_sync()
+                knorm = knorm + rows(SQUARES[other, 0])
+                qnorm = qnorm + rows(SQUARES[other, 1])
+            else:
+                unit_sync()
             knorm, qnorm = rsqrt(knorm + 1e-6), rsqrt(qnorm + 1e-6)
             kk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
             qk = fragment(f32, (CHUNK, CHUNK), fill=0.0)
             if tight:
-                for c in range(base, base + 64, 16):
-                    x = logits(G[r][row : row + CHUNK, c : c + 16], BIAS[c : c + 16], scale)
-                    a = masked(rcp(1.0 + exp2(-x)) * bound, rest)
-                    high, low = rounded(a), remainder(a)
-                    halves = product(same_half, high, low)
-                    begin, rise = exp2(row_of_half(halves, 0)), exp2(row_of_half(halves, 1))
-                    store(DECAY[s][m, c : c + 16], begin * rise)
-                    e = product(from_middle, high, low)
-                    power = exp2(e)
-                    x = rows_of(K[r][row : row + CHUNK, c : c + 16], knorm, rest)
-                    y = rows_of(Q[r][row : row + CHUNK, c : c + 16], qnorm, rest)
-                    x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
-                    right = b_operand(cast(x_r, bf16), transposed=True)
-                    mma(kk, cast(x_k, bf16), right)
-                    mma(qk, cast(x_q, bf16), right)
-                    stmatrix(KQ[s][kf : kf + CHUNK, c : c + 16], cast(x_k * begin, f16))
-                    stmatrix(KQ[s][qf : qf + CHUNK, c : c + 16], cast(x_q * begin, f16))
-                    stmatrix(KR[s][row : row + CHUNK, c : c + 16], cast(x_r * rise, f16))
+                for start in range(base, base + WIDTH, 64):
+                    # All is read before anything is written, so that blocks of columns overlap.
+                    keys = ldmatrix(K[r][row : row + CHUNK, start : start + 64])
+                    queries = ldmatrix(Q[r][row : row + CHUNK, start : start + 64])
+                    logits = cast(ldmatrix(G[r][row : row + CHUNK, start : start + 64]), f32)
+                    logits = fma(logits, scale, cols(BIAS[start : start + 64]))
+                    a = masked(rcp(1.0 + exp2(-logits)) * bound, rest)
+                    top = cast(a, bf16)
+                    small = cast(a - cast(top, f32), bf16)
+                    for i in static_range(0, 64, 32):
+                        c = start + i
+                        high, low = b_operand(columns(top, i, 32)), b_operand(columns(small, i, 32))
+                        halves = product(same_half, high, low, 32)
+                        begin = exp2(row_of_half(halves, 0, 32))
+                        rise = exp2(row_of_half(halves, 1, 32))
+                        store(DECAY[s][m, c : c + 32], begin * rise)
+                        e = product(from_middle, high, low, 32)
+                        power = exp2(e)
+                        x = masked(cast(columns(keys, i, 32), f32) * knorm, rest)
+                        y = masked(cast(columns(queries, i, 32), f32) * qnorm, rest)
+                        x_k, x_q, x_r = x * power, y * power, x * exp2(-e)
+                        right = b_operand(cast(x_r, bf16), transposed=True)
+                        mma(kk, cast(x_k, bf16), right)
+                        mma(qk, cast(x_q, bf16), right)
+                        stmatrix(KQ[s][kf : kf + CHUNK, c : c + 32], cast(x_k * begin, f16))
+                        stmatrix(KQ[s][qf : qf + CHUNK, c : c + 32], cast(x_q * begin, f16))
+                        stmatrix(KR[s][row : row + CHUNK, c : c + 32], cast(x_r * rise, f16))
                 kk = select(earlier < later, kk, 0.0)
                 qk = select(earlier <= later, qk, 0.0)
             else:
-                for level in static_range(4):
-                    size = 1 << level
-                    half = chosen(within_half(later, earlier, size))
-                    kk_far = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                    qk_far = fragment(f32, (CHUNK, CHUNK), fill=0.0)
-                    for c in range(base, base + 64, 16):
-                        x = logits(G[r][row : row + CHUNK, c : c + 16], BIAS[c : c + 16], scale)
-                        a = masked(log2_decay(x, bounded != 0, bound, factor), rest)
-                        power = exp2(product(half, rounded(a), remainder(a)))
-                        x = rows_of(K[r][row : row + CHUNK, c : c + 16], knorm, rest)
-                        y = rows_of(Q[r][row : row + CHUNK, c : c + 16], qnorm, rest)
-                        operand = cast(x * power, f16)
-                        right = b_operand(operand, transposed=True)
-                        mma(kk_far, operand, right)
-                        mma(qk_far, cast(y * power, f16), right)
-                    kk = merged(kk_far, kk, size)
-                    qk = merged(qk_far, qk, size)
+                kk8, kk4, kk2, kk1 = kk, kk, kk, kk
+                qk8, qk4, qk2, qk1 = kk, kk, kk, kk
                 own = row_vector(f32, CHUNK, fill=0.0, partial=True)
-                for c in range(base, base + 64, 16):
-                    x = logits(G[r][row : row + CHUNK, c : c + 16], BIAS[c : c + 16], scale)
+                for c in range(base, base + WIDTH, 16):
+                    x = cast(ldmatrix(G[r][row : row + CHUNK, c : c + 16]), f32)
+                    x = fma(x, scale, cols(BIAS[c : c + 16]))
                     a = masked(log2_decay(x, bounded != 0, bound, factor), rest)
                     high, low = rounded(a), remainder(a)
-                    x = rows_of(K[r][row : row + CHUNK, c : c + 16], knorm, rest)
-                    y = rows_of(Q[r][row : row + CHUNK, c : c + 16], qnorm, rest)
+                    x = cast(ldmatrix(K[r][row : row + CHUNK, c : c + 16]), f32)
+                    x = masked(x * knorm, rest)
+                    y = cast(ldmatrix(Q[r][row : row + CHUNK, c : c + 16]), f32)
+                    y = masked(y * qnorm, rest)
                     own = own + reduce_rows(x * y, "sum")
+                    power = exp2(-abs(product(from_middle, high, low)))
+                    add_products(kk8, qk8, x * power, y * power)
+                    power = exp2(product(chosen(within_half(later, earlier, 4)), high, low))
+                    add_products(kk4, qk4, x * power, y * power)
+                    power = exp2(product(chosen(within_half(later, earlier, 2)), high, low))
+                    add_products(kk2, qk2, x * power, y * power)
+                    power = exp2(product(chosen(within_half(later, earlier, 1)), high, low))
+                    add_products(kk1, qk1, x * power, y * power)
                     before = product(chosen(earlier <= later), high, low)
                     power = exp2(before)
                     stmatrix(KQ[s][kf : kf + CHUNK, c : c + 16], cast(x * power, f16))
@@ -322,106 +312,77 @@ def kda_prefill(
                     whole = before + after
                     store(DECAY[s][m, c : c + 16], exp2(row_of_half(whole, 0)))
                 qk = select(earlier == later, reduce_quad(own, "sum"), qk)
-            # The even warp of a chunk goes on with the keys' products, the odd with the queries'.
-            if u % 2 == 0:
+                kk = merged(kk8, merged(kk4, merged(kk2, merged(kk1, kk, 1), 2), 4), 8)
+                qk = merged(qk8, merged(qk4, merged(qk2, merged(qk1, qk, 1), 2), 4), 8)
+            if PARTS == 2:
+                # The even warp of a chunk goes on with the keys' products, the odd with the others.
+                store(L[u], select(u % 2 == 0, qk, kk))
+                role_sync()
+                theirs = load_tile(L[other])
+                kk, qk = kk + theirs, qk + theirs
+                role_sync()
+            if u % PARTS == PARTS - 1:
                 stmatrix(M[s][row : row + CHUNK], cast(qk, f16))
-            else:
-                store(L[m], kk)
-            role_sync()
-            if u % 2 == 0:
-                kk = (kk + load_tile(L[m])) * rows(BETA[s][m])
-            else:
-                qk = qk + cast(ldmatrix(M[s][row : row + CHUNK]), f32)
-            role_sync()
-            if u % 2 == 0:
-                store(L[m], kk)
-            else:
-                stmatrix(M[s][row : row + CHUNK], cast(qk, f16))
-            role_sync()
-            if u % 2 == 0:
-                column = inverse_column(L, m)
+            if u % PARTS == 0:
+                store(L[u], kk * rows(BETA[s][m]))
+                unit_sync()
+                column = inverse_column(L, u)
                 if lane() < CHUNK:
                     for i in static_range(CHUNK):
                         store(INV[s][row + i, lane()], cast(column[i], f16))
+                unit_sync()
             fence_async()
             release(raw, r)
             commit(chunks, s)
 
-    with math:
+    with math as wg:
         first = clamped(load(cu[n]), T)
         count = clamped(load(cu[n + 1]), T) - first
-        left = part * WIDTH
-        state, lower = fragment(f32, (64, 128), fill=0.0), fragment(f32, (64, 128), fill=0.0)
-        unit, lower_unit = row_vector(f32, 64, fill=1.0), row_vector(f32, 64, fill=1.0)
+        left = part * WIDTH + wg * 64
+        state = fragment(f32, (64, 128), fill=0.0)
         if initial != 0:
             state = cast(load_tile(h0[n, h, left, 0], (64, 128), clip=False), f32)
-            if PARTS == 1:
-                lower = cast(load_tile(h0[n, h, 64, 0], (64, 128), clip=False), f32)
+        unit = row_vector(f32, 64, fill=1.0)
         for t in range(0, count, TILE):
             sv = wait(vs)
-            next = unit_of(state, ldmatrix(V[sv][:, 0:64].T), unit, count - t, TILE)
+            sizes = abs(cast(ldmatrix(V[sv][:, wg * 64 : wg * 64 + 64].T), f32))
+            sizes = select(col_index(TILE) < count - t, sizes, 0.0)
+            best = max(reduce_rows(abs(state), "max") * unit, reduce_rows(sizes, "max"))
+            least = max(unit * 2.0**-96, 2.0**-64)
+            next = max(min(power_below(reduce_quad(best, "max")), 2.0**126), least)
             inverse = inverse_power(next)
             state = state * (unit * inverse)
             unit = next
-            if PARTS == 1:
-                lower_next = unit_of(lower, ldmatrix(V[sv][:, 64:128].T), lower_unit, count - t, TILE)
-                lower_inverse = inverse_power(lower_next)
-                lower = lower * (lower_unit * lower_inverse)
-                lower_unit = lower_next
             s = wait(chunks)
             for c in range(0, min(count - t, TILE), CHUNK):
-                rest = count - t - c
-                b = cols(BETA[s][c // CHUNK])
+                a = cast(state, f16)
                 both = fragment(f32, (64, 2 * CHUNK))
-                wgmma(both, cast(state, f16), KQ[s][2 * c : 2 * c + 2 * CHUNK].T, init=True)
-                x = ldmatrix(V[sv][c : c + CHUNK, 0:64].T)
+                wgmma(both, a, KQ[s][2 * c : 2 * c + 2 * CHUNK].T, init=True)
+                x = cast(ldmatrix(V[sv][c : c + CHUNK, wg * 64 : wg * 64 + 64].T), f32)
+                x = select(col_index(CHUNK) < count - t - c, x * inverse, 0.0)
                 wgmma_wait(0)
-                if PARTS == 1:
-                    lower_both = fragment(f32, (64, 2 * CHUNK))
-                    operand = cast(lower, f16)
-                    wgmma(lower_both, operand, KQ[s][2 * c : 2 * c + 2 * CHUNK].T, init=True)
-                    lower_x = ldmatrix(V[sv][c : c + CHUNK, 64:128].T)
-                w = updates(x, inverse, both, b, rest)
+                w = cast((x - columns(both, 0, CHUNK)) * cols(BETA[s][c // CHUNK]), f16)
+                out = columns(both, CHUNK, CHUNK)
                 u = fragment(f32, (64, CHUNK))
                 wgmma(u, w, INV[s][c : c + CHUNK].T, init=True)
                 state = state * cols(DECAY[s][c // CHUNK])
-                if PARTS == 1:
-                    wgmma_wait(1)
-                    lower_w = updates(lower_x, lower_inverse, lower_both, b, rest)
-                    lower_u = fragment(f32, (64, CHUNK))
-                    wgmma(lower_u, lower_w, INV[s][c : c + CHUNK].T, init=True)
-                    lower = lower * cols(DECAY[s][c // CHUNK])
-                wgmma_wait(1 if PARTS == 1 else 0)
-                out = columns(both, CHUNK, CHUNK)
-                v_new = cast(u, f16)
-                wgmma(out, v_new, M[s][c : c + CHUNK].T)
-                wgmma(state, v_new, KR[s][c : c + CHUNK])
-                if PARTS == 1:
-                    wgmma_wait(2)
-                    lower_out = columns(lower_both, CHUNK, CHUNK)
-                    lower_new = cast(lower_u, f16)
-                    wgmma(lower_out, lower_new, M[s][c : c + CHUNK].T)
-                    wgmma(lower, lower_new, KR[s][c : c + CHUNK])
-                # The values of the chunk have been read: outputs turn over in their place.
-                unit_sync()
+                wgmma_wait(0)
+                w = cast(u, f16)
+                wgmma(out, w, M[s][c : c + CHUNK].T)
+                wgmma(state, w, KR[s][c : c + CHUNK])
                 wgmma_wait(1)
-                scaled = cast(out * (unit * 0.08838834764831845), bf16)
-                stmatrix(V[sv][c : c + CHUNK, 0:64].T, scaled)
-                if PARTS == 1:
-                    scaled = cast(lower_out * (lower_unit * 0.08838834764831845), bf16)
-                    stmatrix(V[sv][c : c + CHUNK, 64:128].T, scaled)
+                # The values of the chunk have been read: outputs turn over in their place.
+                result = cast(out * (unit * 0.08838834764831845), bf16)
                 unit_sync()
-                for i in static_range(2 // PARTS):
-                    row = i * 8 * PARTS + thread() // (16 // PARTS)
-                    column = thread() % (16 // PARTS) * 8
-                    token = first + t + c + row
-                    values = load(V[sv][c + row, column : column + 8])
-                    inside = row < rest and 0 <= token < T
-                    store(o[token, h, left + column], values, mask=inside)
+                stmatrix(V[sv][c : c + CHUNK, wg * 64 : wg * 64 + 64].T, result)
+                unit_sync()
+                row, column = thread() // 8, thread() % 8 * 8
+                token = first + t + c + row
+                values = load(V[sv][c + row, wg * 64 + column : wg * 64 + column + 8])
+                inside = t + c + row < count and 0 <= token < T
+                store(o[token, h, left + column], values, mask=inside)
                 wgmma_wait(0)
             fence_async()
             release(vs, sv)
             release(chunks, s)
         store(ht[n, h, left, 0], cast(state * unit, S), clip=False)
-        if PARTS == 1:
-            store(ht[n, h, 64, 0], cast(lower * lower_unit, S), clip=False)
