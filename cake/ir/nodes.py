@@ -192,7 +192,7 @@ class RoleBody(Stmt):
 
 
 def _arguments(node: Call) -> tuple[Expr, ...]:
-    return tuple(a for a in node.args if a is not None)
+    return tuple([a for a in node.args if a is not None])
 
 
 def _places(node: View) -> tuple[Expr, ...]:
@@ -235,7 +235,9 @@ def walk_exprs(node: Node) -> Iterator[Expr]:
     while left:
         e = left.pop()
         yield e
-        left += reversed(child_exprs(e))
+        children = _CHILDREN.get(type(e))  # most expressions are leaves: no call for them
+        if children is not None:
+            left += reversed(children(e))
 
 
 def walk_stmts(block: Block) -> Iterator[Stmt]:

@@ -50,6 +50,8 @@ def _decorator(f: ast.FunctionDef) -> int:
 
 
 def _read(source: Source, diagnostics: Diagnostics) -> Iterator[Allowance]:
+    if not _ADDRESSED.search(source.text):
+        return
     tokens = list(tokenize.generate_tokens(io.StringIO(source.text).readline))
     within = False
     for i, token in enumerate(tokens):

@@ -77,16 +77,17 @@ def _flags(ctx: Context) -> dict[str, frozenset[str]]:
     updated = {f.place.tensor for f in accessed if f.access.action == "atomic"}
     written = {f.place.tensor for f in accessed if f.access.action != "read"}
     ordered = {f.place.tensor for f in accessed if _order(f.site) is not None}
-    if not (updated | ordered) & written:
+    loaded = [f for f in accessed if f.access.action == "read" and f.place.tensor in written]
+    if not loaded or not (updated | ordered) & written:
         return {}
     influence = Influence(ctx)
     polled: dict[str, set[str]] = {}
     for poll in polls(ctx):
         polled.setdefault(poll.site.role.role, set()).add(poll.place.tensor)
     found: dict[str, frozenset[str]] = {}
-    for f in accessed:
+    for f in loaded:
         role, tensor = f.site.role.role, f.place.tensor
-        if f.access.action != "read" or tensor not in written or _own(ctx, f, accessed, influence):
+        if _own(ctx, f, accessed, influence):
             continue
         guards = {t for c, _ in f.site.conditions for t in influence.tensors(c, role)}
         waited = (guards | polled.get(role, set())) & (updated | ordered) & written - {tensor}
