@@ -8,6 +8,7 @@ from cake.diag import CakeError
 from cake.evolve import Budget, EvolveConfig, Store, resume, run
 from cake.kernels import elaborate
 from cake.lang.printer import digest
+from cake.verify import smt
 from tests.evolve.samples import SCALE, config, evaluated, schedule
 from tests.kernels.samples import file
 
@@ -84,12 +85,9 @@ def test_a_wrong_candidate_is_found_and_the_right_variant_wins(tmp_path) -> None
     with Store.open(result.folder, writable=False) as store:
         names = {c.id: c.variant for c in store.candidates()}
         ended = {(names[e.candidate], e.status) for e in store.evaluations()}
-    assert ended >= {
-        ("wrong", "incorrect"),
-        ("outside", "rejected"),
-        ("unwritten", "simulation"),
-        ("sample", "passed"),
-    }
+    assert ended >= {("wrong", "incorrect"), ("unwritten", "simulation"), ("sample", "passed")}
+    # Without the solver, that is left to the simulator.
+    assert ("outside", "rejected" if smt.available() else "simulation") in ended
 
 
 def test_equal_programs_are_evaluated_once(tmp_path) -> None:
