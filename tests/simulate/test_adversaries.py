@@ -9,8 +9,8 @@ import pytest
 
 from cake.simulate import ORDERS, simulate
 from cake.simulate.engine import Engine
-from tests.simulate.hazards import BLOCK, CLUSTER
 from tests.simulate.programs import arrays, finding, program, run
+from tests.simulate.right_schedules import BLOCK, CLUSTER
 from tests.simulate.test_engine import Log
 
 UNFENCED = BLOCK.replace("    cta_sync()\n", "")

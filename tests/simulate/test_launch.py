@@ -9,8 +9,8 @@ import pytest
 
 from cake.lang.elaborate import parse
 from cake.simulate import ORDERS, Options, simulate, simulate_chain
-from tests.simulate.hazards import CLUSTER, FLAG, RING
 from tests.simulate.programs import arrays, finding, line_of, program, run
+from tests.simulate.right_schedules import CLUSTER, FLAG, RING
 
 # -- arguments -------------------------------------------------------------------------------------
 
