@@ -93,4 +93,5 @@ def _finding(report: Report) -> Diagnostic:
         TWIN_MISJUDGED,
         f"{report.name}, {report.twin}: {_word(report).lower()}: {_short(report.outcome.evidence)}",
         facts={"class": report.name, "twin": report.twin, "evidence": report.outcome.evidence},
+        helps=(f"what decides about this class: {report.caught_by}",),
     )

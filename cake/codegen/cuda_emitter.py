@@ -271,10 +271,6 @@ class CudaEmitter:
         offset = cuda_memory.element_offset(self, view, buffer, [known(i) for i in index])
         return cuda_memory.shared_address(self._stage_base(view), offset)
 
-    def smem_base(self, view: Expr) -> str:
-        assert isinstance(view, View)
-        return cuda_memory.shared_address(self._stage_base(view), 0)
-
     def _stage_base(self, view: View) -> CInt:
         place = self.kernel.layout.buffers[view.base]
         return cuda_memory.stage_base(self, view, place, self.kernel.offsets[view.base])

@@ -94,10 +94,6 @@ class Emitter(Protocol):
         """
         ...
 
-    def smem_base(self, view: Expr) -> str:
-        """Shared address of the first byte of the view's stage (no offsets applied)."""
-        ...
-
     def global_pointer(self, place: Expr, offset: Sequence[str] = ()) -> str:
         """Typed pointer to a coordinate (plus ``offset``, one C int an axis), 64-bit arithmetic.
 

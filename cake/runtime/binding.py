@@ -25,7 +25,7 @@ from cake.codegen.abi import (
 from cake.codegen.hostexpr import HostExpr, HostExprError
 from cake.diag import CakeError, Diagnostic, Diagnostics
 from cake.runtime.array_checks import array_findings
-from cake.runtime.arrays import HOST, ArrayError, ArrayView, adapter_of
+from cake.runtime.arrays import ArrayError, ArrayView, adapter_of
 from cake.runtime.driver import Device
 from cake.runtime.findings import (
     ARGUMENT_SET,
@@ -306,8 +306,3 @@ def _map_finding(arg: TensorMapArg, array: ArrayView, problem: str) -> Diagnosti
 
 def _figures(values: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
-
-
-def launch_device(arrays: Mapping[str, ArrayView]) -> int | None:
-    """The GPU that the arrays name: that of the first one which is on a GPU; None if none is."""
-    return next((a.device for a in arrays.values() if a.device > HOST), None)

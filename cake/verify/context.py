@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 from cake.ir.nodes import (
     Expr,
@@ -32,6 +33,8 @@ from cake.verify.ring_steps import DividedStep, Step, StepKind, divided_steps, s
 from cake.verify.sites import Around, Site, controls, sites_of
 from cake.verify.uniformity import Differing, across_cluster, across_units
 
+_Made = TypeVar("_Made")
+
 
 class Context:
     """A program under verification."""
@@ -39,6 +42,8 @@ class Context:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.target: Target = get(program.target)
+        self.made: dict[Callable[[Context], Any], Any] = {}
+        """Results of analyses that are made :func:`once`."""
         self.blamed: set[str] = set()
         """Rings that a rule has rejected already. Rules about the consequences stay silent."""
         self._partial_texts: dict[tuple[int, bool], tuple[str, ...]] = {}
@@ -273,3 +278,16 @@ class Context:
     def across_cluster(self, role: str) -> Differing:
         """What differs between the CTAs of a cluster."""
         return self._across_cluster[role]
+
+
+def once(analysis: Callable[[Context], _Made]) -> Callable[[Context], _Made]:
+    """Keep what an analysis outside this module finds with the program, for the next who asks."""
+
+    @wraps(analysis)
+    def kept(ctx: Context) -> _Made:
+        if analysis not in ctx.made:
+            ctx.made[analysis] = analysis(ctx)
+        found: _Made = ctx.made[analysis]
+        return found
+
+    return kept

@@ -7,13 +7,12 @@ and acquire patterns.) That the flag tells of the right stores is not asked here
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from cake.ir.nodes import RoleBody, Stmt
 from cake.ops.base import SyncEffect, static
-from cake.verify.context import Context
+from cake.verify.context import Context, once
 from cake.verify.disjoint import ctas_and_tiles
 from cake.verify.flow import Flow
 from cake.verify.footprints import Footprint, footprints
@@ -63,12 +62,12 @@ class _Order:
         self.seen |= other.seen
 
 
-def broken(ctx: Context) -> Iterator[Broken]:
+@once
+def broken(ctx: Context) -> tuple[Broken, ...]:
     """Every gap in a hand-over between CTAs."""
     flags = _flags(ctx)
-    if flags:
-        for role in ctx.program.roles:
-            yield from _FlagFlow(ctx, role, flags).found.values()
+    flows = [_FlagFlow(ctx, role, flags) for role in ctx.program.roles] if flags else []
+    return tuple(gap for flow in flows for gap in flow.found.values())
 
 
 def _flags(ctx: Context) -> dict[str, frozenset[str]]:

@@ -10,7 +10,7 @@ from cake.ir.program import TensorParam, WorkspaceDecl
 from cake.ir.types import ColVector, Fragment, RegArray, RowVector, SmemView, TensorPlace
 from cake.ops.base import Access, static
 from cake.ops.tiles import tile_extents
-from cake.verify.context import Context
+from cake.verify.context import Context, once
 from cake.verify.poly import Poly
 from cake.verify.sites import Site
 
@@ -37,6 +37,7 @@ class Footprint:
         return self.place.type.dtype
 
 
+@once
 def footprints(ctx: Context) -> tuple[Footprint, ...]:
     """Every access of the program to global memory; prefetches touch nothing."""
     return tuple(

@@ -343,7 +343,7 @@ class FakeEmitter:
             return f"(unsigned char)({name}[({i}) >> 2] >> (({i}) & 3) * 8)"
         return f"{name}[{i}]"
 
-    def smem_base(self, e: Expr) -> str:
+    def _base(self, e: Expr) -> str:
         assert isinstance(e, View)
         return f"(smem + {1024 * list(self.resources).index(e.base)}u)"
 
@@ -358,7 +358,7 @@ class FakeEmitter:
         flat = "0"
         for extent, c in zip(decl.shape, coords, strict=True):
             flat = f"(({flat}) * {extent} + {c})"
-        return f"({self.smem_base(e)} + {flat} * {decl.dtype.bytes})"
+        return f"({self._base(e)} + {flat} * {decl.dtype.bytes})"
 
     def keep(self, name: str, t: Type) -> None:
         """Store a value to global memory, so that the compiler cannot drop it."""

@@ -60,9 +60,11 @@ class IntegrityClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One twin that was run. ``ok``: a cheat was caught for its reason, an honest one passed."""
+    """One twin that was run. ``ok``: a cheat was caught for its reason, an honest one passed.
+    ``caught_by`` is what the class names as its defence."""
 
     name: str
+    caught_by: str
     twin: str
     ok: bool
     outcome: Outcome
@@ -76,10 +78,19 @@ def run(each: IntegrityClass) -> Iterator[Report]:
         because = each.because if isinstance(each.because, str) else each.because[twin]
         ok = outcome.caught and not outcome.evidence.startswith(_UNAVAILABLE)
         ok = ok and re.search(because, outcome.evidence) is not None
-        yield Report(name=each.name, twin=twin, ok=ok, outcome=outcome, seconds=seconds)
+        yield _report(each, twin, ok, outcome, seconds)
     outcome, seconds = _tried(each.honest)
-    yield Report(
-        name=each.name, twin="honest", ok=not outcome.caught, outcome=outcome, seconds=seconds
+    yield _report(each, "honest", not outcome.caught, outcome, seconds)
+
+
+def _report(each: IntegrityClass, twin: str, ok: bool, outcome: Outcome, seconds: float) -> Report:
+    return Report(
+        name=each.name,
+        caught_by=each.caught_by,
+        twin=twin,
+        ok=ok,
+        outcome=outcome,
+        seconds=seconds,
     )
 
 
