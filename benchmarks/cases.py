@@ -77,11 +77,11 @@ def assign(chain: Chain, shape: Mapping[str, int]) -> Prepared:
 
     b, n, k, d = (shape[s] for s in "BNKD")
     x, c = normal(b, n, d), normal(b, k, d)
-    csq = torch.empty(b, (k + 3) // 4 * 4, device="cuda")[:, :k]
     ids = torch.full((b, n), -7, device="cuda", dtype=torch.int32)
     out = torch.empty_like(ids)
     given = (c.float() ** 2).sum(-1)
-    args = {"x": x, "c": c, "csq": csq, "ids": ids}
+    args = {"x": x, "c": c, "ids": ids}
+    args |= chain.temporaries(args)
 
     def check() -> tuple[float, bool]:
         chain(args)

@@ -9,6 +9,7 @@ from typing import Any
 from cake.codegen.compile import compile_program
 from cake.diag import CakeError
 from cake.ir.program import Program
+from cake.kernels.tensors import padded
 from cake.lang.elaborate import parse
 from cake.runtime.driver import device
 from cake.runtime.kernel import LoadedKernel, architecture
@@ -54,16 +55,13 @@ class Chain:
             for d, size in zip(t.shape, args[t.name].shape, strict=True)
         }
         kinds = {"f32": torch.float32, "i32": torch.int32, "bf16": torch.bfloat16}
-        return {
-            t.name: torch.empty(
-                [dims[d] if isinstance(d, str) else d for d in t.shape],
-                dtype=kinds[t.dtype.name],
-                device="cuda",
-            )
-            for p in self.programs
-            for t in p.tensors
-            if t.name not in args
-        }
+        found = {}
+        for t in (t for p in self.programs for t in p.tensors if t.name not in args):
+            shape = tuple(dims[d] if isinstance(d, str) else d for d in t.shape)
+            stored = padded(shape, t.dtype.bytes)
+            whole = torch.empty(stored, dtype=kinds[t.dtype.name], device="cuda")
+            found[t.name] = whole[..., : shape[-1]]
+        return found
 
     def __call__(self, args: Mapping[str, Any]) -> None:
         for kernel, names in self.kernels:
