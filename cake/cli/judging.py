@@ -141,11 +141,14 @@ def _failure(verdict: Verdict, part: CaseResult | TimingResult, code: Code) -> D
     where = f"{verdict.workload} {shape} {part.case.dtype}"
     if isinstance(part, CaseResult) and part.family:
         where += f", family {part.family}, seed {part.seed}"
+    helps = [line for line in part.detail.splitlines()[1:] if line]
+    if part.status == "refused":
+        helps.append(f"another schedule may admit it: `cake evolve {verdict.workload}` tries all")
     return Diagnostic.of(
         code,
         f"{part.status} at {where}: {_first_line(part.detail)}",
         facts={"status": part.status, "shape": shape, "dtype": part.case.dtype},
-        helps=tuple(filter(None, part.detail.splitlines()[1:])),
+        helps=tuple(helps),
     )
 
 

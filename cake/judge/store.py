@@ -124,7 +124,9 @@ class Store:
             "SELECT request_object, verdict_object FROM verdicts WHERE id = ?", (number,)
         ).fetchone()
         if row is None:
-            raise StoreError(f"the store in {self.folder} has no verdict {number}")
+            last = self._db.execute("SELECT max(id) FROM verdicts").fetchone()[0]
+            kept = f"its last is {last}" if last else "it is empty: `cake bench` keeps verdicts"
+            raise StoreError(f"the store in {self.folder} has no verdict {number}; {kept}")
         try:
             request, verdict = (json.loads(self._object(digest)) for digest in row)
             return decode(Evaluation, request), decode(Verdict, verdict)

@@ -109,6 +109,7 @@ def test_a_schedule_that_does_not_fit_is_refused(document: Document, good: Path)
     found = document("judge", good, "--workload", "softmax", "--family", "normal")
     assert found["verdict"]["status"] == "refused"
     assert found["status"] == "rejected"
+    assert "`cake evolve softmax` tries all" in found["diagnostics"][0]["helps"][-1]
 
 
 def test_problems_outside_the_domain_leave_the_answer_incomplete(

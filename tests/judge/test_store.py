@@ -107,7 +107,7 @@ def test_a_hundred_kills_lose_nothing_that_was_reported(tmp_path, judged):
 
 class TestDamage:
     def test_a_number_that_is_not_there(self, tmp_path):
-        with Store(tmp_path) as store, pytest.raises(StoreError, match="has no verdict 7"):
+        with Store(tmp_path) as store, pytest.raises(StoreError, match="no verdict 7; it is empty"):
             store.get(7)
 
     def test_an_object_with_another_content(self, tmp_path, judged):
